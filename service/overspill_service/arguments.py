@@ -25,10 +25,10 @@ DESCRIPTIONS: Final = {
     "rebuild": "Put every capture of the object store into the catalog.",
     "erase": "Remove all captures of a tenant, except those on hold, and its API keys.",
     "backup": "Back up the embedded store and catalog into a folder, while the service runs.",
-    "restore": "Restore a backup where there is no store and no catalog, and check every capture.",
+    "restore": "Restore a backup into an empty store and catalog, and check every capture.",
     "copy": "Copy all captures and API keys to another object store, and compare every byte.",
-    "trust-clock": "Accept this machine's clock after it was set by more than a minute.",
-    "check": "Check that the back ends are reachable and permit what the service needs.",
+    "trust-clock": "Accept this machine's clock after it was changed by more than a minute.",
+    "check": "Check that the back ends can be reached and permit what the service needs.",
 }
 
 
@@ -76,7 +76,9 @@ def parser() -> argparse.ArgumentParser:
     commands_of.add_parser("work").add_argument("descriptor")
     check = commands_of.choices["check"]
     check.add_argument("--create-bucket", action="store_true", help="create the bucket if it is missing")
-    commands_of.choices["erase"].add_argument("--tenant", required=True, help="whose captures and keys")
+    commands_of.choices["erase"].add_argument(
+        "--tenant", required=True, help="the tenant whose captures and keys to remove"
+    )
     _add_backup_arguments(commands_of.choices)
     _add_key_commands(commands_of)
     return root
@@ -87,7 +89,7 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
     command.usage = " ".join(command.format_usage().removeprefix("usage: ").split()) + " [--SETTING VALUE]..."
     settings = command.add_argument_group(
         "settings",
-        "Each can also be given as OVERSPILL_SETTING in the environment, or in the file of --config.",
+        "Each setting can also be given as OVERSPILL_SETTING in the environment, or in the --config file.",
     )
     settings.add_argument("--config", metavar="FILE", help="TOML file of settings")
     for each in descriptions():
@@ -108,7 +110,7 @@ def _add_backup_arguments(commands: Mapping[str, argparse.ArgumentParser]) -> No
         "--to", metavar="URL", required=True, help="the object store to copy to; `--store` is the source"
     )
     copying.add_argument(
-        "--delete", action="store_true", help="delete at the target what the source does not have"
+        "--delete", action="store_true", help="delete everything at the target that the source does not have"
     )
 
 
@@ -120,16 +122,16 @@ def _add_key_commands(commands: argparse._SubParsersAction[Any]) -> None:
         "mode",
         nargs="?",
         choices=[AccessMode.OPEN.value, AccessMode.CLOSED.value],
-        help="open: whoever reaches the service needs no key and sees everything; closed: every request "
-        "needs one. Remembered, and the same for all replicas. Left out: what holds now",
+        help="open: anyone who reaches the service needs no key and sees everything; closed: every request "
+        "needs a key. All replicas remember it. Without it, show the present mode",
     )
     group = commands.add_parser("keys", help="Create, list, rotate and revoke API keys.").add_subparsers(
         dest="command", required=True, metavar="COMMAND"
     )
     texts = {
-        "create": "create a key and print it, once",
+        "create": "create a key and print it; it is shown only once",
         "list": "list the keys, with the time of their last use, to the minute",
-        "rotate": "create a key with the rights of another one, which stays valid for some days",
+        "rotate": "create a key with the rights of another; the other one stays valid for some days",
         "revoke": "revoke a key",
         "hash": "make a key for the tenants' file",
     }
@@ -141,22 +143,24 @@ def _add_key_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _add_key_arguments(commands: Mapping[str, argparse.ArgumentParser]) -> None:
     create, rotate = commands["create"], commands["rotate"]
-    create.add_argument("--tenant", required=True, help="the tenant that the key stands for")
+    create.add_argument("--tenant", required=True, help="the tenant to which the key belongs")
     create.add_argument(
         "--scopes",
         default="write,read,observe",
-        help=f"what it may do, comma-separated: {', '.join(Scope)} (default: write,read,observe)",
+        help=f"what the key may do, comma-separated: {', '.join(Scope)} (default: write,read,observe)",
     )
-    create.add_argument("--name", default="", help="what the key is for")
+    create.add_argument("--name", default="", help="a name that says what the key is for")
     binding = create.add_mutually_exclusive_group()
     binding.add_argument("--session", help="the only session that the key may use (default: all)")
-    binding.add_argument("--session-prefix", help="what every session begins with that the key may use")
-    usual = {create: f"{DEFAULT_LIFE / DAY:g}", rotate: "as long as the other one was to live"}
+    binding.add_argument(
+        "--session-prefix", help="the beginning of the names of all sessions that the key may use"
+    )
+    usual = {create: f"{DEFAULT_LIFE / DAY:g}", rotate: "the lifetime of the other key"}
     for command, default in usual.items():
         text = f"days until the new key expires, or `{NEVER}` (default: {default})"
         command.add_argument("--expires-days", metavar="DAYS", help=text)
     text = (
-        f"days that the other key still works, or `{NEVER}`: no change (default: {DEFAULT_OVERLAP / DAY:g})"
+        f"days for which the other key still works; `{NEVER}`: no change (default: {DEFAULT_OVERLAP / DAY:g})"
     )
     rotate.add_argument("--overlap-days", metavar="DAYS", help=text)
     for command in (rotate, commands["revoke"]):

@@ -190,7 +190,7 @@ def test_fish_shows_a_description_to_its_end(folder: Path) -> None:
     script = completion_script("fish") + FISH.format(line="'overspill put --ke'")
 
     assert said(program("fish", script), folder) == [
-        "--key\tThe key (better: OVERSPILL_KEY, which no process list shows).",
+        "--key\tThe API key. OVERSPILL_KEY is safer: process lists show options.",
         "",
     ]
 

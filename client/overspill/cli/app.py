@@ -34,7 +34,7 @@ EXAMPLES = (
 COMMANDS: Final = {
     "run": "Run a command, and store its output if it is long.",
     "ls": "List captures, newest first.",
-    "stat": "Show what is known of a capture.",
+    "stat": "Show the details of a capture.",
     "summary": "Summarise a capture.",
     "top": "Show which tools spill, and how much.",
     "usage": "Show what the tenant has stored, and its limits.",

@@ -9,9 +9,9 @@ from overspill.cli.color import ColorMode
 from overspill.cli.parameters import argument, flag, option
 from overspill.cli.parsers import instant, seconds
 
-Url = Annotated[str | None, option(metavar="URL", help="The service (else OVERSPILL_URL).")]
+Url = Annotated[str | None, option(metavar="URL", help="The service's URL (default: OVERSPILL_URL).")]
 Key = Annotated[
-    str | None, option(metavar="KEY", help="The key (better: OVERSPILL_KEY, which no process list shows).")
+    str | None, option(metavar="KEY", help="The API key. OVERSPILL_KEY is safer: process lists show options.")
 ]
 Json = Annotated[bool, flag(help="Print the service's answer as JSON.")]
 Raw = Annotated[bool, flag(help="Print escapes and control characters as they are.")]
@@ -19,7 +19,7 @@ Raw = Annotated[bool, flag(help="Print escapes and control characters as they ar
 Color = Annotated[
     ColorMode | None,
     option(
-        help="Colour: on terminals only (auto), always, or never.",
+        help="When to use colour; auto: on terminals only.",
         type=click.Choice(ColorMode, case_sensitive=False),
     ),
 ]
@@ -34,18 +34,18 @@ Refs = Annotated[
 ]
 OutputFile = Annotated[
     str | None,
-    option("-o", "--output", metavar="FILE", help="Write into this file; - is standard output."),
+    option("-o", "--output", metavar="FILE", help="Write to this file; - is standard output."),
 ]
 Since = Annotated[
     datetime | None,
     option(
         metavar="TIME",
         type=instant,
-        help="Only what came after this: 30s, 5m, 2h or 1d ago, or ISO 8601 (UTC without a zone).",
+        help="Only lines that came after this time: 30s, 5m, 2h or 1d ago, or ISO 8601 (UTC without a zone).",
     ),
 ]
-Span = Annotated[int, option(metavar="DURATION", type=seconds, help="How far back: 12h, 7d, 4w.")]
-Session = Annotated[str | None, option(metavar="SESSION", help="The session (else OVERSPILL_SESSION).")]
+Span = Annotated[int, option(metavar="DURATION", type=seconds, help="How far back to look: 12h, 7d, 4w.")]
+Session = Annotated[str | None, option(metavar="SESSION", help="The session (default: OVERSPILL_SESSION).")]
 SessionFilter = Annotated[
     str | None, option(metavar="SESSION", help="The session in which to look up call:TOOL_CALL_ID.")
 ]
@@ -57,7 +57,8 @@ WholeSession = Annotated[
     ),
 ]
 Limit = Annotated[int, option(metavar="NUM", help="List at most NUM.", type=click.IntRange(min=1))]
-CallId = Annotated[str | None, option(metavar="ID", help="The tool-call id.")]
+CallId = Annotated[str | None, option(metavar="ID", help="The id of the tool call.")]
 Ttl = Annotated[
-    int | None, option(metavar="DURATION", type=seconds, help="How long it is kept: seconds, 30m, 2h, 7d.")
+    int | None,
+    option(metavar="DURATION", type=seconds, help="How long to keep the output: seconds, 30m, 2h, 7d."),
 ]

@@ -15,7 +15,7 @@ OWN_CATALOG: Final = "sqlite:"
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    listen: Annotated[str, Meta(description="HOST:PORT to listen on; port 0 picks a free one")] = (
+    listen: Annotated[str, Meta(description="HOST:PORT to listen on; port 0 picks a free port")] = (
         "127.0.0.1:8750"
     )
     hosts: Annotated[
@@ -27,18 +27,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ""
     tls_certificate: Annotated[
         Path | None,
-        Meta(
-            description="PEM file of a certificate with its chain: the service then speaks https (TLS 1.2 on)"
-        ),
+        Meta(description="PEM file of a certificate with its chain; turns on https (TLS 1.2 or later)"),
     ] = None
     tls_key: Annotated[
-        Path | None, Meta(description="PEM file of its private key (empty: it is in tls_certificate)")
+        Path | None, Meta(description="PEM file of the certificate's private key (empty: in tls_certificate)")
     ] = None
     trusted_proxies: Annotated[
         str,
         Meta(
-            description="addresses and networks of proxies, comma-separated, whose word for a client's "
-            "address is taken (empty: none are)"
+            description="addresses and networks of proxies, comma-separated, that may say which address "
+            "a client has (empty: none)"
         ),
     ] = ""
     client_address_header: Annotated[
@@ -51,34 +49,37 @@ class Settings(Struct, frozen=True, kw_only=True):
     store: Annotated[
         str,
         Meta(
-            description="s3://bucket/prefix?endpoint=…&sse=…, file:///folder or memory: "
+            description="the object store: s3://bucket/prefix?endpoint=…&sse=…, file:///folder or memory: "
             "(empty: a folder in `data`)"
         ),
     ] = ""
     catalog: Annotated[
         str,
-        Meta(description="redis://…, rediss://…, redis+sentinel://…, redis+cluster://… or sqlite:///file"),
+        Meta(
+            description="the catalog: redis://…, rediss://…, redis+sentinel://…, redis+cluster://… "
+            "or sqlite:///file"
+        ),
     ] = OWN_CATALOG
     data: Annotated[Path, Meta(description="directory of the embedded store and catalog")] = field(
         default_factory=data_directory
     )
-    workers: Annotated[int, Meta(ge=1, le=256, description="processes that share the port")] = 1
+    workers: Annotated[int, Meta(ge=1, le=256, description="number of processes that share the port")] = 1
     tenants: Annotated[Path | None, Meta(description="TOML file of tenants and key hashes")] = None
     anonymous: Annotated[
         bool | None,
         Meta(
-            description="true: whoever reaches the service needs no key and sees everything; remembered "
-            "until false, or until a first key is made"
+            description="true: anyone who reaches the service needs no key and sees everything. The service "
+            "remembers this until it is set to false, or until the first key is made"
         ),
     ] = None
     key_secret: Annotated[
         str, Meta(description="secret that keys are hashed with; the same on every replica")
     ] = ""
     previous_key_secret: Annotated[
-        str, Meta(description="former secret, whose keys stay valid while clients get new ones")
+        str, Meta(description="former key_secret; its keys stay valid while clients get new ones")
     ] = ""
     jwt_issuer: Annotated[
-        str, Meta(description="issuer (`iss`) whose tokens are taken in the place of keys (empty: none are)")
+        str, Meta(description="issuer (`iss`) whose tokens are accepted instead of keys (empty: none)")
     ] = ""
     jwt_audience: Annotated[str, Meta(description="audience (`aud`) that a token must be for")] = "overspill"
     jwt_keys: Annotated[
@@ -94,22 +95,22 @@ class Settings(Struct, frozen=True, kw_only=True):
     metrics_from: Annotated[
         str,
         Meta(
-            description="addresses and networks, comma-separated, that may read /metrics without a key of "
-            "scope fleet (empty: none may)"
+            description="addresses and networks, comma-separated, that may read /metrics without a key "
+            "(empty: every reader needs a key of scope fleet)"
         ),
     ] = ""
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
-    max_capture_size: Annotated[int, Meta(ge=1, description="bytes of one capture, at most", extra=BYTES)] = (
+    max_capture_size: Annotated[int, Meta(ge=1, description="most bytes of one capture", extra=BYTES)] = (
         10 * 2**30
     )
     max_stored_size: Annotated[
-        int, Meta(ge=0, description="stored bytes of a tenant, at most (0: no limit)", extra=BYTES)
+        int, Meta(ge=0, description="most stored bytes of a tenant (0: no limit)", extra=BYTES)
     ] = 100 * 2**30
     max_content_size: Annotated[
         int,
         Meta(
             ge=0,
-            description="content bytes of a tenant, before compression, at most (0: no limit)",
+            description="most content bytes of a tenant, before compression (0: no limit)",
             extra=BYTES,
         ),
     ] = 2**40
@@ -117,41 +118,43 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="bytes that the entries of a tenant take in the catalog, at most (0: no limit)",
+            description="most bytes that the entries of a tenant take in the catalog (0: no limit)",
             extra=BYTES,
         ),
     ] = 256 * 2**20
-    max_captures: Annotated[int, Meta(ge=0, description="captures of a tenant, at most (0: no limit)")] = 0
+    max_captures: Annotated[int, Meta(ge=0, description="most captures of a tenant (0: no limit)")] = 0
     default_ttl: Annotated[
-        int, Meta(ge=1, description="retention in seconds if the client names none", extra=SECONDS)
+        int,
+        Meta(ge=1, description="seconds that a capture is kept if the client does not say", extra=SECONDS),
     ] = DEFAULT_TTL
     max_ttl: Annotated[
-        int, Meta(ge=1, le=LONGEST_TTL, description="longest retention in seconds", extra=SECONDS)
+        int, Meta(ge=1, le=LONGEST_TTL, description="most seconds that a capture is kept", extra=SECONDS)
     ] = 90 * 24 * 3600
     redaction: Annotated[
         Literal["off", "mask", "tag", "refuse"],
         Meta(
-            description="what becomes of secrets in what is stored: stay, become stars or a tag with their "
-            "kind, or the content is refused"
+            description="secrets in stored content. off: keep them; mask: put stars in their place; tag: put "
+            "their kind in their place; refuse: refuse the content"
         ),
     ] = "off"
     max_uploads: Annotated[
-        int, Meta(ge=1, description="uploads at once in one process; a tenant has at most half of them")
+        int,
+        Meta(ge=1, description="most uploads at once in one process; one tenant gets at most half of them"),
     ] = 64
     max_connections: Annotated[
         int,
         Meta(
             ge=0,
-            description="connections of clients to one process, at most (0: as many as it may have files "
-            "open); an address has at most half of them, a trusted proxy all",
+            description="most client connections to one process (0: as many as the limit of open files "
+            "allows); one address gets at most half of them, a trusted proxy all",
         ),
     ] = 4096
     max_request_rate: Annotated[
         int,
         Meta(
             ge=0,
-            description="requests a second of one tenant, at most, to all replicas (0: no limit); "
-            "twice as many at once",
+            description="most requests a second of one tenant, to all replicas together (0: no limit); "
+            "twice as many may come at once",
         ),
     ] = 1000
     max_key_share: Annotated[
@@ -159,23 +162,23 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=100,
-            description="percent of its tenant's max_request_rate that one key may use, at most, while other "
+            description="most percent of its tenant's max_request_rate that one key may use while other "
             "keys of the tenant are in use (100: all)",
         ),
     ] = 50
-    answer_lines: Annotated[int, Meta(ge=1, description="lines of one bounded read, at most")] = 1000
-    answer_bytes: Annotated[
-        int, Meta(ge=256, description="bytes of one bounded read, at most", extra=BYTES)
-    ] = 64 * 1024
+    answer_lines: Annotated[int, Meta(ge=1, description="most lines of one bounded read")] = 1000
+    answer_bytes: Annotated[int, Meta(ge=256, description="most bytes of one bounded read", extra=BYTES)] = (
+        64 * 1024
+    )
     scan_seconds: Annotated[
-        float, Meta(gt=0, description="seconds that one grep or summary may scan", extra=SECONDS)
+        float, Meta(gt=0, description="most seconds that one grep or summary scans", extra=SECONDS)
     ] = 10.0
     max_scan_cpu: Annotated[
         int,
         Meta(
             ge=0,
-            description="seconds of CPU time that greps and summaries of one tenant may use a minute, on all "
-            "replicas (0: no limit)",
+            description="most seconds of CPU time a minute for greps and summaries of one tenant, on all "
+            "replicas together (0: no limit)",
             extra=SECONDS,
         ),
     ] = 60
@@ -186,14 +189,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="bytes a second that an upload must send on average, once it was waited for "
-            "idle_timeout in all (0: no limit)",
+            description="least average bytes a second of an upload. It counts once the service has waited "
+            "idle_timeout in total for the upload (0: no limit)",
             extra=BYTES,
         ),
     ] = 1024
     upload_timeout: Annotated[
         float,
-        Meta(ge=0, description="seconds that one upload may take (0: no limit)", extra=SECONDS),
+        Meta(ge=0, description="most seconds that one upload may take (0: no limit)", extra=SECONDS),
     ] = 6 * 3600.0
     write_timeout: Annotated[
         float,
@@ -207,8 +210,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="bytes that uploads and reads of one process may hold at once "
-            "(0: half of what there is; else 32MiB or more)",
+            description="most bytes of memory for uploads and reads in one process "
+            "(0: half of the available memory; otherwise at least 32MiB)",
             extra=BYTES,
         ),
     ] = 0
@@ -224,8 +227,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         float,
         Meta(
             gt=0,
-            description="seconds that accepted bytes of a live capture wait for the object store, more if it "
-            "has many segments",
+            description="seconds after which accepted bytes of a live capture go to the object store; longer "
+            "if the capture has many segments",
             extra=SECONDS,
         ),
     ] = 5.0
@@ -236,8 +239,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         float,
         Meta(
             ge=0,
-            description="seconds after its last segment at which an unfinished upload is an orphan; "
-            "an hour at least while serving",
+            description="seconds after its last segment when an unfinished upload becomes an orphan; "
+            "while serving, at least an hour",
             extra=SECONDS,
         ),
     ] = 24 * 3600.0
@@ -245,15 +248,18 @@ class Settings(Struct, frozen=True, kw_only=True):
         float,
         Meta(
             ge=0,
-            description="seconds that a stop goes on taking connections while /readyz says no",
+            description="seconds for which a stopping service accepts connections while /readyz says no",
             extra=SECONDS,
         ),
     ] = 0.0
     grace: Annotated[
-        float, Meta(ge=0, description="seconds that a stop waits for requests in flight", extra=SECONDS)
+        float,
+        Meta(
+            ge=0, description="most seconds that a stopping service waits for running requests", extra=SECONDS
+        ),
     ] = 30.0
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
+        Literal["debug", "info", "warning", "error"], Meta(description="lowest level that is logged")
     ] = "info"
     log_format: Annotated[Literal["text", "json"], Meta(description="text for people, json for machines")] = (
         "text"
@@ -262,7 +268,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     audit_log: Annotated[
         str,
         Meta(
-            description="where each change and each refusal is written down: a file, syslog: or "
+            description="where to log each change and each refusal: a file, syslog: or "
             "syslog://host:port (empty: nowhere)"
         ),
     ] = ""

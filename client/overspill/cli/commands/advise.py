@@ -34,7 +34,7 @@ def advise(
     since: Span = "7d",  # type: ignore[assignment]  # the parser reads the default too
     policy: Annotated[
         Path | None,
-        option(metavar="FILE", help="The policy file in use (else the default policy).", type=Path),
+        option(metavar="FILE", help="The policy file in use (default: the built-in policy).", type=Path),
     ] = None,
     target: Annotated[
         Path | None,

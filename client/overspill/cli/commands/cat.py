@@ -33,7 +33,9 @@ def cat(
     byte_range: Annotated[
         str | None,
         option(
-            "--range", metavar="A-B", help="Bytes A to B, from 0 and inclusive; A- to the end, -N the last N."
+            "--range",
+            metavar="A-B",
+            help="Bytes A to B, counted from 0, both included; A-: to the end; -N: the last N.",
         ),
     ] = None,
     form: Annotated[

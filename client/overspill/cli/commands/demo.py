@@ -28,6 +28,6 @@ def demo(
 ) -> None:
     """Show what Overspill does, on this machine.
 
-    Three real tools, their notices, and reading back by handle.
+    Runs three real tools, shows their notices, and reads their outputs by handle.
     """
     lazy.story.run(data, keep=keep, fleet=fleet)

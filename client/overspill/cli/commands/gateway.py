@@ -34,7 +34,7 @@ def gateway(
 ) -> None:
     """Guard the results of all tools behind Docker's MCP gateway.
 
-    It prints the option that the gateway has to be started with. Results that are too long are stored whole,
+    Prints the option with which to start the gateway. Results that are too long are stored whole,
     and agents get a notice with a handle. If anything goes wrong, a result passes unchanged. OVERSPILL_URL,
     OVERSPILL_KEY and OVERSPILL_POLICY (a policy file) name the service, its key and the limits. Without a
     token only programs of this user may send results.

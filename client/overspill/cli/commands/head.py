@@ -26,7 +26,7 @@ def head(
             "-n",
             "--lines",
             metavar="NUM",
-            help="How many lines; also -NUM.",
+            help="The number of lines; also -NUM.",
             type=click.IntRange(min=1, max=2**53),
         ),
     ] = 50,

@@ -22,11 +22,13 @@ def hold(
     refs: Refs = (),
     *,
     session: WholeSession = None,
-    release: Annotated[bool, flag(help="End the hold: captures live on for the default TTL.")] = False,
+    release: Annotated[
+        bool, flag(help="End the hold. The captures then expire after the default TTL.")
+    ] = False,
 ) -> None:
     """Keep captures from expiring and from being deleted.
 
-    Name the captures, or with --session all that a session has now.
+    Name the captures. Without REF, --session means all captures that the session has now.
     """
     if refs:
         _hold(invocation, refs, session, release=release)

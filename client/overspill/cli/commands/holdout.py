@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 def holdout(
     invocation: Invocation,
-    name: Annotated[str | None, argument(metavar="NAME", help="The experiment (else all).")] = None,
+    name: Annotated[str | None, argument(metavar="NAME", help="The experiment (default: all).")] = None,
     *,
     since: Span = "30d",  # type: ignore[assignment]  # the parser reads the default too
 ) -> None:

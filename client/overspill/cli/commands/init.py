@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _Programs = Annotated[
     tuple[str, ...],
-    argument(nargs=-1, metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (else all that are here)."),
+    argument(
+        nargs=-1, metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (default: all that are installed)."
+    ),
 ]
 
 _Project = Annotated[bool, flag(help="Change the settings of this folder's project.")]
@@ -49,8 +51,8 @@ def init(
     programs: _Programs = (),
     *,
     project: _Project = False,
-    remove: Annotated[bool, flag(help="Take the hook out.")] = False,
-    yes: Annotated[bool, flag("-y", "--yes", help="Make the change, and do not ask.")] = False,
+    remove: Annotated[bool, flag(help="Remove the hook.")] = False,
+    yes: Annotated[bool, flag("-y", "--yes", help="Make the change without asking.")] = False,
 ) -> None:
     """Guard the tools of agent programs on this machine.
 

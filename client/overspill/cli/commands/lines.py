@@ -21,7 +21,9 @@ def lines(
     numbers: Annotated[
         Any,
         argument(
-            metavar="A:B", type=line_range, help="Lines A to B, from 1 and inclusive; also A:, :B and A."
+            metavar="A:B",
+            type=line_range,
+            help="Lines A to B, counted from 1, both included; also A:, :B and A.",
         ),
     ],
     *,

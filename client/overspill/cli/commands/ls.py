@@ -44,8 +44,10 @@ def ls(
     call_id: Annotated[str | None, option(metavar="ID", help="List captures of this tool call only.")] = None,
     tool: Annotated[str | None, option(metavar="TOOL", help="List captures of this tool only.")] = None,
     limit: Limit = 20,
-    everything: Annotated[bool, flag("--all", help="List all of them.")] = False,
-    largest: Annotated[bool, flag(help="List the largest of all captures; takes only --limit.")] = False,
+    everything: Annotated[bool, flag("--all", help="List all captures.")] = False,
+    largest: Annotated[
+        bool, flag(help="List the largest captures. Of the other options only --limit is allowed.")
+    ] = False,
 ) -> None:
     """List captures, newest first.
 

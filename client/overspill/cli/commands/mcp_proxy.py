@@ -24,7 +24,7 @@ _Words = Annotated[
 ]
 _ServerUrl = Annotated[
     str | None,
-    option("--url", metavar="URL", help="A server that runs already (streamable HTTP)."),
+    option("--url", metavar="URL", help="The URL of a server that already runs (streamable HTTP)."),
 ]
 _Headers = Annotated[
     tuple[str, ...],
@@ -36,11 +36,11 @@ _Headers = Annotated[
 ]
 _Whole = Annotated[
     tuple[str, ...],
-    option(metavar="TOOL", help="Never cut this tool's results: for tools that code calls.", multiple=True),
+    option(metavar="TOOL", help="Never cut this tool's results. For tools that code calls.", multiple=True),
 ]
 _DropSchemas = Annotated[
     bool,
-    flag(help="Leave output schemas out of the list of tools; results are then not kept valid for them."),
+    flag(help="Remove output schemas from the list of tools. Notices then need not match them."),
 ]
 
 

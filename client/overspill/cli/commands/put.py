@@ -12,20 +12,22 @@ from overspill.cli.options import CallId, Session, Ttl
 from overspill.cli.parameters import argument, flag, option
 from overspill.cli.parsers import labels_of
 
-_File = Annotated[str, argument(metavar="FILE", help="What to store (else standard input; so is -).")]
+_File = Annotated[str, argument(metavar="FILE", help="The file to store (default, or -: standard input).")]
 _Tool = Annotated[str, option(metavar="TOOL", help="The tool whose output this is.")]
-_Status = Annotated[str, option(metavar="TEXT", help="How the tool ended, in your own words.")]
-_Name = Annotated[str, option(metavar="NAME", help="With --live: list it as the terminal of this name.")]
+_Status = Annotated[str, option(metavar="TEXT", help="How the tool call ended, in a few words: exit 1.")]
+_Name = Annotated[
+    str, option(metavar="NAME", help="With --live: list the capture as a terminal of this name.")
+]
 _Labels = Annotated[
     tuple[str, ...], option(metavar="NAME=VALUE", help="A label; may be repeated.", multiple=True)
 ]
 _ContentType = Annotated[str | None, option(metavar="TYPE", help="The media type.")]
-_Live = Annotated[bool, flag(help="Store standard input as it comes; print the handle at once.")]
+_Live = Annotated[bool, flag(help="Store standard input as it comes, and print the handle at once.")]
 _Format = Annotated[
     Literal["asciicast"] | None,
-    option("--format", help="With --live: what standard input is.", type=click.Choice(["asciicast"])),
+    option("--format", help="With --live: the format of standard input.", type=click.Choice(["asciicast"])),
 ]
-_Exact = Annotated[bool, flag(help="Store the exact bytes: mask no secrets.")]
+_Exact = Annotated[bool, flag(help="Store the exact bytes, without masking secrets.")]
 
 
 @command(

@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = "CAPTURE"
 _Words = Annotated[
-    tuple[str, ...], argument(nargs=-1, metavar="COMMAND", help="What to run; put -- before it.")
+    tuple[str, ...], argument(nargs=-1, metavar="COMMAND", help="The command to run; put -- before it.")
 ]
 _most = partial(option, metavar="NUM", type=click.IntRange(min=0))
 _MaxBytes = Annotated[
-    int | None, _most("--max-bytes", help="The longest output to print whole, in bytes (else by tool).")
+    int | None, _most("--max-bytes", help="The longest output to print whole, in bytes (default: by tool).")
 ]
 _MaxLines = Annotated[
-    int | None, _most("--max-lines", help="The longest output to print whole, in lines (else by tool).")
+    int | None, _most("--max-lines", help="The longest output to print whole, in lines (default: by tool).")
 ]
 _Host = Annotated[
     str | None,
     option(
         metavar="PROGRAM",
-        help="The agent program that reads this, such as codex: print no more than it shows, "
-        "and as it comes if that takes long.",
+        help="The agent program that reads the output, such as codex. Print no more than it shows. "
+        "If the command takes long, print its output as it comes.",
     ),
 ]
 _Live = Annotated[
     bool | None,
     option(
         "--live/--no-live",
-        help="Show the output as it comes: on a terminal, or else on standard error. "
-        "The default if standard output is a terminal.",
+        help="Show the output as it comes, on the terminal or else on standard error. "
+        "--live is the default if standard output is a terminal.",
     ),
 ]
-_Notice = Annotated[bool, flag(help="Print the notice too, if the output was shown already.")]
+_Notice = Annotated[bool, flag(help="Print the notice even if the output was already shown.")]
 
 
 @command(
@@ -59,7 +59,9 @@ def run(  # noqa: PLR0913  (one option for each decision)
     invocation: Invocation,
     words: _Words,
     *,
-    tool: Annotated[str | None, option(metavar="TOOL", help="The tool's name (else the command's).")] = None,
+    tool: Annotated[
+        str | None, option(metavar="TOOL", help="The tool's name (default: the command's).")
+    ] = None,
     call_id: CallId = None,
     session: Session = None,
     ttl: Ttl = None,

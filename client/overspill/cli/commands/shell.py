@@ -25,7 +25,7 @@ def shell(
     *,
     name: Annotated[str, option(metavar="NAME", help="The terminal's name.")] = "shell",
     program: Annotated[
-        str | None, option("--shell", metavar="COMMAND", help="The shell (else that of SHELL).")
+        str | None, option("--shell", metavar="COMMAND", help="The shell to start (default: SHELL).")
     ] = None,
     session: Session = None,
     ttl: Ttl = None,

@@ -48,7 +48,7 @@ def list_(
     invocation: Invocation,
     *,
     everything: Annotated[
-        bool, flag("--all", help="Also list what waits for other services and keys.")
+        bool, flag("--all", help="Also list captures that wait for other services and keys.")
     ] = False,
 ) -> None:
     """List what waits on this machine, oldest first, and why."""
@@ -77,7 +77,8 @@ def flush(
     everything: Annotated[
         bool,
         flag(
-            "--all", help="Also upload what waits for other services and keys, to this service with this key."
+            "--all",
+            help="Also upload captures that wait for other services and keys, to this service with this key.",
         ),
     ] = False,
 ) -> None:
@@ -130,11 +131,13 @@ def drop(
         str | None,
         option(
             metavar="SESSION",
-            help="Search call: references in it (else OVERSPILL_SESSION). With --all: drop only its own.",
+            help="The session of call:TOOL_CALL_ID (default: OVERSPILL_SESSION). With --all: drop only its own.",
         ),
     ] = None,
-    everything: Annotated[bool, flag("--all", help="Remove all that wait for this service and key.")] = False,
-    yes: Annotated[bool, flag("-y", "--yes", help="Do not ask before all are dropped.")] = False,
+    everything: Annotated[
+        bool, flag("--all", help="Remove all captures that wait for this service and key.")
+    ] = False,
+    yes: Annotated[bool, flag("-y", "--yes", help="Do not ask before all captures are dropped.")] = False,
 ) -> None:
     """Remove what waits on this machine, without uploading it.
 

@@ -1,4 +1,4 @@
-"""The command stat: what is known of a capture, and who has read it."""
+"""The command stat: the details of a capture, and who has read it."""
 
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     "overspill stat --json call:call_17 | jq .labels",
 )
 def stat(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> None:
-    """Show what is known of a capture.
+    """Show the details of a capture.
 
-    Prints its state, size, lines, tool, session, labels and expiry, and which keys have read it when.
+    Prints its state, size, lines, tool, session, labels and expiry, and who has read it and when.
     """
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)

@@ -25,18 +25,20 @@ def tail(
     *,
     lines: Annotated[
         str,
-        option("-n", "--lines", metavar="NUM", help="How many lines; also -NUM. +NUM: begin at line NUM."),
+        option(
+            "-n", "--lines", metavar="NUM", help="The number of lines; also -NUM. +NUM: begin at line NUM."
+        ),
     ] = "50",
     since: Since = None,
     into: OutputFile = None,
     session: SessionFilter = None,
     follow: Annotated[
-        bool, flag("-f", "--follow", help="Go on with what is appended, until the capture ends.")
+        bool, flag("-f", "--follow", help="Print new output as it comes, until the capture ends.")
     ] = False,
 ) -> None:
     """Print the last lines.
 
-    With `-f` print what is appended to a live capture as it comes. A connection that breaks is made again.
+    With `-f`, go on with the new output of a live capture as it comes. A broken connection is made again.
     """
     start, count = tail_of(lines, least=0 if follow else 1)
     if follow:

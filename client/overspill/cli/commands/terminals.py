@@ -42,17 +42,18 @@ _COLUMNS = (
 )
 def terminals(
     invocation: Invocation,
-    ref: Annotated[str | None, argument(metavar="REF", help="Show the commands of this one.")] = None,
+    ref: Annotated[str | None, argument(metavar="REF", help="A terminal: list its commands.")] = None,
     *,
-    session: Annotated[str | None, option(metavar="SESSION", help="List those of this session only.")] = None,
-    everything: Annotated[bool, flag("--all", help="List those that have ended, too.")] = False,
+    session: Annotated[str | None, option(metavar="SESSION", help="List only those of this session.")] = None,
+    everything: Annotated[bool, flag("--all", help="Also list those that have ended.")] = False,
     limit: Limit = 50,
 ) -> None:
     """List the terminals and commands that run now.
 
-    They are those of `overspill run`, `overspill shell` and `put --live --name`, newest first. A terminal
-    shows how long ago each was started and last wrote something; a pipe gets exact times. With REF, list the
-    commands that a shell ran in that terminal, with the lines of their outputs and their exit codes.
+    Lists what `overspill run`, `overspill shell` and `put --live --name` have started, newest first. On a
+    terminal, the times say how long ago each one was started and last wrote something. A pipe gets exact
+    times. With REF, list the commands that a shell ran in that terminal, with the lines of their outputs and
+    their exit codes.
     """
     if ref is not None:
         _print_sections(invocation, ref, session)

@@ -25,7 +25,9 @@ def _columns(_context: click.Context, _parameter: click.Parameter, begun: str) -
     return [each for each in (NAME, *FIGURES) if each.startswith(begun)]
 
 
-_Since = Annotated[int, option(metavar="DURATION", type=seconds, help="How far back: seconds, 30m, 2h, 7d.")]
+_Since = Annotated[
+    int, option(metavar="DURATION", type=seconds, help="How far back to look: seconds, 30m, 2h, 7d.")
+]
 
 
 @command(
@@ -45,7 +47,7 @@ def top(
         option(
             metavar="DURATION",
             type=seconds,
-            help="How often to ask again: by default each 5s, or each 1m if --since is longer than 3h.",
+            help="How often to refresh (default: 5s, or 1m if --since is longer than 3h).",
         ),
     ] = None,
     sort: Annotated[
@@ -62,10 +64,10 @@ def top(
 ) -> None:
     """Show which tools spill, and how much.
 
-    Keys: left, right and r sort, space asks again, q quits. Without a terminal the table is printed once,
-    with exact figures. SPILLED is the share of outputs that spilled, LOST the share that was cut and stored
-    nowhere. KEPT OUT and TOKENS are what notices kept out of conversations. READ is the share of captures
-    that were read back. SAME counts outputs with the bytes of an earlier one, BURSTS how often a tool was
-    called again and again after a notice.
+    Keys: left, right and r sort, space refreshes, q quits. Without a terminal the table is printed once, with
+    exact figures. SPILLED is the share of outputs that spilled. LOST is the share that was cut and stored
+    nowhere. KEPT OUT and TOKENS are the bytes and tokens that notices kept out of conversations. READ is the
+    share of captures that were read back. SAME counts outputs with the same bytes as an earlier one. BURSTS
+    counts how often a tool was called again and again after a notice.
     """
     lazy.table_run.run(invocation, window=since, interval=interval, sort=sort, is_fleet=fleet, is_once=once)

@@ -18,7 +18,10 @@ def ttl(
     invocation: Invocation,
     ref: Ref,
     duration: Annotated[
-        int, argument(metavar="DURATION", type=seconds, help="From now: seconds, 30m, 2h, 7d.")
+        int,
+        argument(
+            metavar="DURATION", type=seconds, help="The new lifetime from now on: seconds, 30m, 2h, 7d."
+        ),
     ],
     *,
     session: SessionFilter = None,

@@ -21,24 +21,32 @@ class Query:
 
     patterns: Annotated[
         tuple[str, ...],
-        option("-e", "--regexp", metavar="PATTERN", help="A pattern; may be repeated.", multiple=True),
+        option(
+            "-e",
+            "--regexp",
+            metavar="PATTERN",
+            help="A pattern to search for; may be repeated.",
+            multiple=True,
+        ),
     ] = ()
     ignore_case: Annotated[bool, flag("-i", "--ignore-case", help="Ignore case.")] = False
-    fixed: Annotated[bool, flag("-F", "--fixed-strings", "--fixed", help="PATTERN is a plain text.")] = False
+    fixed: Annotated[
+        bool, flag("-F", "--fixed-strings", "--fixed", help="Search for PATTERN as plain text.")
+    ] = False
     word: Annotated[bool, flag("-w", "--word-regexp", help="Match whole words only.")] = False
     invert: Annotated[
         bool, flag("-v", "--invert-match", "--invert", help="Print the lines that do not match.")
     ] = False
-    only: Annotated[bool, flag("-o", "--only-matching", help="Print only what matches, each on a line.")] = (
-        False
-    )
-    count: Annotated[bool, flag("-c", "--count", help="Print only how many lines match.")] = False
+    only: Annotated[
+        bool, flag("-o", "--only-matching", help="Print only the matching parts, each on a line.")
+    ] = False
+    count: Annotated[bool, flag("-c", "--count", help="Print only the number of matching lines.")] = False
     numbers: Annotated[
         bool,
         flag(
             "-n/-N",
             "--line-number/--no-line-number",
-            help="Print line numbers (the default), or leave them out.",
+            help="Print line numbers (the default), or do not.",
         ),
     ] = True
     context: Annotated[
@@ -64,9 +72,9 @@ class Query:
     ] = None
     everything: Annotated[bool, flag("--all", help="Print all lines that match.")] = False
     from_end: Annotated[bool, flag(help="Search from the end.")] = False
-    cursor: Annotated[str | None, option(metavar="CURSOR", help="Go on where an earlier search stopped.")] = (
-        None
-    )
+    cursor: Annotated[
+        str | None, option(metavar="CURSOR", help="Continue an earlier search: the CURSOR that it printed.")
+    ] = None
     extended: Annotated[bool, flag("-E", hidden=True)] = False
     """Changes nothing: RE2's expressions are extended ones."""
     since: Since = None
