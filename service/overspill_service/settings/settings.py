@@ -100,17 +100,17 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     level: Annotated[int, Meta(ge=1, le=19, description="zstd level of stored frames")] = 3
-    max_capture_size: Annotated[int, Meta(ge=1, description="most bytes of one capture", extra=BYTES)] = (
+    max_capture_size: Annotated[int, Meta(ge=1, description="maximum bytes of one capture", extra=BYTES)] = (
         10 * 2**30
     )
     max_stored_size: Annotated[
-        int, Meta(ge=0, description="most stored bytes of a tenant (0: no limit)", extra=BYTES)
+        int, Meta(ge=0, description="maximum stored bytes of a tenant (0: no limit)", extra=BYTES)
     ] = 100 * 2**30
     max_content_size: Annotated[
         int,
         Meta(
             ge=0,
-            description="most content bytes of a tenant, before compression (0: no limit)",
+            description="maximum content bytes of a tenant, before compression (0: no limit)",
             extra=BYTES,
         ),
     ] = 2**40
@@ -118,34 +118,36 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="most bytes that the entries of a tenant take in the catalog (0: no limit)",
+            description="maximum bytes that the entries of a tenant take in the catalog (0: no limit)",
             extra=BYTES,
         ),
     ] = 256 * 2**20
-    max_captures: Annotated[int, Meta(ge=0, description="most captures of a tenant (0: no limit)")] = 0
+    max_captures: Annotated[int, Meta(ge=0, description="maximum captures of a tenant (0: no limit)")] = 0
     default_ttl: Annotated[
         int,
         Meta(ge=1, description="seconds that a capture is kept if the client does not say", extra=SECONDS),
     ] = DEFAULT_TTL
     max_ttl: Annotated[
-        int, Meta(ge=1, le=LONGEST_TTL, description="most seconds that a capture is kept", extra=SECONDS)
+        int, Meta(ge=1, le=LONGEST_TTL, description="maximum seconds that a capture is kept", extra=SECONDS)
     ] = 90 * 24 * 3600
     redaction: Annotated[
         Literal["off", "mask", "tag", "refuse"],
         Meta(
-            description="secrets in stored content. off: keep them; mask: put stars in their place; tag: put "
-            "their kind in their place; refuse: refuse the content"
+            description="secrets in stored content. off: keep; mask: replace with stars; tag: replace with "
+            "their kind; refuse: refuse the content"
         ),
     ] = "off"
     max_uploads: Annotated[
         int,
-        Meta(ge=1, description="most uploads at once in one process; one tenant gets at most half of them"),
+        Meta(
+            ge=1, description="maximum uploads at once in one process; one tenant gets at most half of them"
+        ),
     ] = 64
     max_connections: Annotated[
         int,
         Meta(
             ge=0,
-            description="most client connections to one process (0: as many as the limit of open files "
+            description="maximum client connections to one process (0: as many as the limit of open files "
             "allows); one address gets at most half of them, a trusted proxy all",
         ),
     ] = 4096
@@ -153,7 +155,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="most requests a second of one tenant, to all replicas together (0: no limit); "
+            description="maximum requests a second of one tenant, to all replicas together (0: no limit); "
             "twice as many may come at once",
         ),
     ] = 1000
@@ -162,22 +164,22 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=100,
-            description="most percent of its tenant's max_request_rate that one key may use while other "
+            description="maximum percentage of its tenant's max_request_rate that one key may use while other "
             "keys of the tenant are in use (100: all)",
         ),
     ] = 50
-    answer_lines: Annotated[int, Meta(ge=1, description="most lines of one bounded read")] = 1000
-    answer_bytes: Annotated[int, Meta(ge=256, description="most bytes of one bounded read", extra=BYTES)] = (
-        64 * 1024
-    )
+    answer_lines: Annotated[int, Meta(ge=1, description="maximum lines of one bounded read")] = 1000
+    answer_bytes: Annotated[
+        int, Meta(ge=256, description="maximum bytes of one bounded read", extra=BYTES)
+    ] = 64 * 1024
     scan_seconds: Annotated[
-        float, Meta(gt=0, description="most seconds that one grep or summary scans", extra=SECONDS)
+        float, Meta(gt=0, description="maximum seconds that one grep or summary scans", extra=SECONDS)
     ] = 10.0
     max_scan_cpu: Annotated[
         int,
         Meta(
             ge=0,
-            description="most seconds of CPU time a minute for greps and summaries of one tenant, on all "
+            description="maximum seconds of CPU time a minute for greps and summaries of one tenant, on all "
             "replicas together (0: no limit)",
             extra=SECONDS,
         ),
@@ -189,14 +191,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="least average bytes a second of an upload. It counts once the service has waited "
+            description="minimum average bytes a second of an upload. It counts once the service has waited "
             "idle_timeout in total for the upload (0: no limit)",
             extra=BYTES,
         ),
     ] = 1024
     upload_timeout: Annotated[
         float,
-        Meta(ge=0, description="most seconds that one upload may take (0: no limit)", extra=SECONDS),
+        Meta(ge=0, description="maximum seconds that one upload may take (0: no limit)", extra=SECONDS),
     ] = 6 * 3600.0
     write_timeout: Annotated[
         float,
@@ -210,7 +212,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=0,
-            description="most bytes of memory for uploads and reads in one process "
+            description="maximum bytes of memory for uploads and reads in one process "
             "(0: half of the available memory; otherwise at least 32MiB)",
             extra=BYTES,
         ),
@@ -255,7 +257,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     grace: Annotated[
         float,
         Meta(
-            ge=0, description="most seconds that a stopping service waits for running requests", extra=SECONDS
+            ge=0,
+            description="maximum seconds that a stopping service waits for running requests",
+            extra=SECONDS,
         ),
     ] = 30.0
     log_level: Annotated[

@@ -131,7 +131,7 @@ def drop(
         str | None,
         option(
             metavar="SESSION",
-            help="The session of call:TOOL_CALL_ID (default: OVERSPILL_SESSION). With --all: drop only its own.",
+            help="The session of call: references (default: OVERSPILL_SESSION). With --all: drop only its own.",
         ),
     ] = None,
     everything: Annotated[
