@@ -164,8 +164,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=100,
-            description="maximum percentage of its tenant's max_request_rate that one key may use while other "
-            "keys of the tenant are in use (100: all)",
+            description="maximum percentage of its tenant's max_request_rate that one key may use while "
+            "other keys of the tenant are in use (100: all)",
         ),
     ] = 50
     answer_lines: Annotated[int, Meta(ge=1, description="maximum lines of one bounded read")] = 1000

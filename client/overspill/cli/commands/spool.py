@@ -131,7 +131,7 @@ def drop(
         str | None,
         option(
             metavar="SESSION",
-            help="The session of call: references (default: OVERSPILL_SESSION). With --all: drop only its own.",
+            help="The session for call: references (default: OVERSPILL_SESSION); --all drops only its own.",
         ),
     ] = None,
     everything: Annotated[
