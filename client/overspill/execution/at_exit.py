@@ -1,4 +1,4 @@
-"""Uploads what waits when the process ends, while threads can still be started."""
+"""Uploads waiting outputs when the process ends, while threads can still be started."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final, Protocol
 
 
 class Uploader(Protocol):
-    """Something to close when the process ends. `close` may take `exit_seconds` to upload what waits."""
+    """Something to close when the process ends. `close` may upload for `exit_seconds`."""
 
     exit_seconds: float
 
     def close(self, seconds: float) -> None:
-        """Upload what waits, within `seconds`. Raises nothing."""
+        """Upload waiting outputs within `seconds`. Raises nothing."""
 
 
 _open: Final[weakref.WeakSet[Uploader]] = weakref.WeakSet()
@@ -35,7 +35,7 @@ def register(uploader: Uploader) -> None:
 
 
 def unregister(uploader: Uploader) -> None:
-    """Do not close this uploader when the process ends: it is closed already."""
+    """Do not close this uploader when the process ends, because it is already closed."""
     _open.discard(uploader)
 
 

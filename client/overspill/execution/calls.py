@@ -110,7 +110,10 @@ class Calls:
             drained.add_done_callback(self._left)
 
     def _begins_to_end(self) -> bool:
-        """Let nothing more begin. Return False if that was so, or if only the parent process may end it."""
+        """Refuse new calls.
+
+        Return False if they were already refused, or if only the parent process may end this.
+        """
         was_closed, self._is_closed = self._is_closed, True
         return not (was_closed or self.thread.is_inherited)
 

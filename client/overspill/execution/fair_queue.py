@@ -3,7 +3,7 @@
 A flow is the items of one session of one guard. This is weighted fair queueing with equal weights (Demers,
 Keshav and Shenker, 1989): items leave in the order in which they would be done if all flows shared the work
 bit by bit. So a small item of one flow does not wait for thousands of large items of another, and no flow
-waits for ever.
+waits without end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIXED_COST: Final = 16 * 1024
-"""Bytes added to the size of each item: what it costs beside its content."""
+"""Bytes added to the size of each item, for its cost besides its content."""
 
 
 @dataclass(slots=True, eq=False)

@@ -55,10 +55,10 @@ class LoopThread:
         self.loop: asyncio.AbstractEventLoop = self._runner.get_loop()
         self._stop = asyncio.Event()
         self._is_over = False
-        """Whether new work is refused: what runs is being cancelled, and new work would be missed."""
+        """Whether new work is refused: running work is being cancelled, and new work would be missed."""
         self._process = os.getpid()
         self._submitted: dict[Submission[Any], Ongoing] = {}
-        """What has not come into the thread yet."""
+        """Submissions that are not in the thread yet."""
         self._wake: _Wake | None = None
         """The last call that the loop was asked for."""
         self.users: set[Ongoing] = set()
@@ -108,7 +108,7 @@ class LoopThread:
             self._thread.join(CLOSE_SECONDS)
 
     def _give_up(self) -> None:
-        """Leave nothing behind. If only the wait for the thread's start was interrupted, the thread runs."""
+        """Clean up. If only the wait for the thread's start was interrupted, the thread runs."""
         if self._thread.ident is None:
             self.loop.close()  # not the runner: it would run the loop, perhaps inside of the caller's own
         else:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def is_of_handler(error: BaseException) -> bool:
-    """Return whether a signal handler raised the error, as one does that ends a call after some time.
+    """Return whether a signal handler raised the error, for example one that ends a call after some time.
 
-    Such an error is a message from the program to itself. Whoever catches all errors has to raise it again.
+    Such an error is a message from the program to itself. Code that catches all errors must raise it again.
     """
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))

@@ -1,4 +1,4 @@
-"""Finds whose program is at the other end of a connection on this machine. Only Linux tells it.
+"""Finds the user whose program is at the other end of a connection on this machine. Only on Linux.
 
 Source: sock_diag(7), linux/inet_diag.h. A message is a header of netlink(7), then one of these:
 

@@ -24,7 +24,7 @@ log: Final = logging.getLogger("overspill")
 
 
 class NoLoop(RuntimeError):
-    """There is no loop thread that could do this, or none any more."""
+    """There is no loop thread for this call, or it has ended."""
 
 
 class LoopEnded(NoLoop, ClientClosed):
@@ -43,24 +43,24 @@ class Ongoing:
         self._none_held = asyncio.Event()
 
     def let_go(self, submission: Submission[Any]) -> None:
-        """Note that a submission is held no longer."""
+        """Note that a submission is not held now."""
         self.held.discard(submission)
         if not self.held:
             self._none_held.set()
 
     def end(self) -> None:
-        """Cancel what runs, and drop what is held."""
+        """Cancel running tasks, and drop held submissions."""
         for task in list(self.tasks):
             task.cancel()
         self.drop_held()
 
     def drop_held(self) -> None:
-        """Drop what is held."""
+        """Drop held submissions."""
         for submission in list(self.held):
             submission.drop()
 
     async def drained(self) -> None:
-        """Wait until nothing runs and nothing is held."""
+        """Wait until no task runs and no submission is held."""
         while self.tasks or self.held:
             if self.tasks:
                 await asyncio.wait(self.tasks)
@@ -102,7 +102,7 @@ class Submission(Generic[T]):
         """Clean up once this has run or was dropped. Must raise nothing."""
 
     def drop(self) -> None:
-        """End what has not begun, whether or not it has entered the loop thread."""
+        """End a submission that has not begun, whether or not it has entered the loop thread."""
         if not self.reply.done():
             self._clear()
             self.reply.set_exception(LoopEnded())
@@ -136,7 +136,7 @@ class Submission(Generic[T]):
             self._held_by = None
 
     def cancel_soon(self) -> None:
-        """Cancel it, from any thread: nobody waits any more."""
+        """Cancel it, from any thread, because nobody waits for it now."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
 
@@ -157,7 +157,7 @@ class Submission(Generic[T]):
             self.reply.set_result(task.result().returned)
 
     def _clear(self) -> None:
-        """Leave nothing of this behind in the loop thread."""
+        """Remove every trace of this from the loop thread."""
         self._let_go()
         if self._coroutine is not None:
             self._coroutine.close()  # else Python warns of a coroutine that was never awaited

@@ -1,4 +1,4 @@
-"""Runs work in threads for coroutines, on asyncio and on trio: pure work, disks, and what may wait long.
+"""Runs work in threads for coroutines, on asyncio and on trio: pure work, disk work, and long waits.
 
 These are not the threads of the event loop's own executor. An agent's blocking tools may fill that one, and
 an output must not wait for a tool to end.

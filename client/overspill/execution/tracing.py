@@ -60,7 +60,7 @@ def is_on() -> bool:
 def span(
     name: str, kind: str = "INTERNAL", attributes: Mapping[str, AttributeValue] | None = None, link: str = ""
 ) -> Iterator[Span | None]:
-    """Give the block a span of its own, or None without a provider.
+    """Open a span for the block. Without a provider, the block gets None.
 
     `kind` names an OpenTelemetry `SpanKind`. `link` is the traceparent of a span that led to this one. An
     exception of the block is recorded by its type alone: its message may quote content.
@@ -175,12 +175,12 @@ def is_suppressed() -> bool:
 
 
 def untraced() -> AbstractContextManager[None]:
-    """Let nothing in the block be traced: work of the client itself, such as its reports."""
+    """Trace nothing in the block: it is work of the client itself, such as its reports."""
     return _with_value(_SUPPRESS)
 
 
 def without_http() -> AbstractContextManager[None]:
-    """Let no instrumentation of an HTTP library trace the block: the request has a span already."""
+    """Keep instrumentations of HTTP libraries from tracing the block: the request already has a span."""
     return _with_value(_SUPPRESS_HTTP)
 
 

@@ -41,7 +41,7 @@ class Reply(Generic[R]):
     def __init__(self) -> None:
         self.is_cancelled: bool = False
         self.canceller: Canceller | None = None
-        """Asked when nobody waits for the answer any more."""
+        """Called when nobody waits for the answer now."""
         self._answer: tuple[R] | BaseException | None = None
         self._callbacks: deque[Callable[[Reply[R]], object]] = deque()
 
@@ -50,7 +50,7 @@ class Reply(Generic[R]):
         return self._answer is not None
 
     def cancel(self) -> bool:
-        """Note that nobody waits any more. Return whether there was no answer yet."""
+        """Note that nobody waits now. Return whether there was no answer yet."""
         if self.done():
             return False
         self.is_cancelled = True

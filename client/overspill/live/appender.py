@@ -1,4 +1,4 @@
-"""One producer's side of the append protocol: how far the service is, and where the next append begins."""
+"""The producer's side of the append protocol: the service's offset, and where the next append begins."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Appender:
         self.is_begun: bool = False
         """Whether the service has said that it knows the capture."""
         self.may_be_known: bool = False
-        """Whether the service may know the capture, although no answer said so."""
+        """Whether the service may know the capture, even though no answer said so."""
         self._service, self._has, self._answer_seconds = service, has, answer_seconds
         self._looked_at = -1
         """The end of the last append. The service may have left its last bytes for later: half a secret."""
 
     async def begin(self) -> None:
-        """Make the capture, unless that is done."""
+        """Make the capture, unless it is already made."""
         if self.is_begun:
             return
         try:
@@ -60,7 +60,7 @@ class Appender:
         return self.accepted == end or (self._looked_at == end and not is_whole)
 
     def note(self, status: wire.LiveStatus, stop: int, *, is_last: bool) -> None:
-        """Note how far the service is after an append that ends at `stop`. Raises `ProtocolError`."""
+        """Note the offset of the service after an append that ends at `stop`. Raises `ProtocolError`."""
         if not self._has(status.accepted):
             raise ProtocolError(f"the service says to have {status.accepted} bytes, which it cannot have")
         self.accepted, self.durable = status.accepted, max(self.durable, status.durable)

@@ -18,7 +18,10 @@ _NO_DESCRIPTOR: Final = (
 
 
 class LiveFile(io.RawIOBase):
-    """A binary file that hands all to `write`. It has no descriptor: child processes cannot have it."""
+    """A binary file that passes everything to `write`.
+
+    It has no descriptor, so child processes cannot use it.
+    """
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
         self._write = write
@@ -47,7 +50,10 @@ class LiveFile(io.RawIOBase):
 
 
 def text_file(write: Callable[[bytes], int]) -> io.TextIOWrapper:
-    """Return a text file of UTF-8, whose writes go on at once. Smuggled bytes come out as they were."""
+    """Return a text file of UTF-8 without a buffer.
+
+    Bytes that the text has as lone surrogates come out unchanged.
+    """
     return io.TextIOWrapper(
         LiveFile(write),  # type: ignore[arg-type]  # typeshed wants a name
         encoding="utf-8",

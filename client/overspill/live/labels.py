@@ -49,7 +49,7 @@ def has_room(labels: Mapping[str, str], told: Description) -> bool:
 
 
 def check_ending(status: object, exit_code: object) -> None:
-    """Check what a live capture is to end with. Raises `TypeError` and `ValueError`."""
+    """Check the values for a live capture's end. Raises `TypeError` and `ValueError`."""
     if status is not None and not isinstance(status, str):
         raise TypeError(f"status must be text (str), not {type(status).__name__}")
     if exit_code is None:

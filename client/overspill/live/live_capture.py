@@ -1,4 +1,4 @@
-"""A capture that others can read while it is written: what asyncio code writes to."""
+"""A live capture for asyncio code: others can read it while it is written."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from overspill.redaction.redactor import Redactor
 
 PATIENCE_SECONDS: Final = 60.0
-"""How long the service may take nothing before a producer gives it up."""
+"""Seconds without progress after which a producer gives up the service."""
 CANCELLED_SECONDS: Final = 5.0
 """The longest time that a cancelled producer takes to end its capture."""
 _HURRIED_SECONDS: Final = 4.0
-"""How much of that the service has. The rest is for the spool."""
+"""The part of that time for the service. The rest is for the spool."""
 WRITE_BYTES: Final = 256 * 1024
-"""A longer write is taken in pieces of this size, as there is room for them."""
+"""A longer write is taken in pieces of this size, as soon as there is room."""
 
 
 class LiveCapture:
@@ -65,7 +65,7 @@ class LiveCapture:
         self.entry: wire.Entry | None = None
         """The capture's entry, once it has ended in the service."""
         self.spooled: str = ""
-        """Why the stream is on this machine only until it is uploaded; empty if the service has it."""
+        """The reason why the stream waits on this machine for its upload; empty if the service has it."""
         self._service, self._spool, self._copy = service, spool, copy
         self._description = description
         self._pending = PendingWrites(redactor, spool or copy)
@@ -147,9 +147,9 @@ class LiveCapture:
         self.start()
 
     def start(self) -> None:
-        """Begin without waiting for the service, in place of `begin`: what it refuses, `complete` raises.
+        """Begin without waiting for the service, instead of `begin`.
 
-        Call it in the event loop that is to send.
+        If the service refuses, `complete` raises. Call it in the event loop that should send.
         """
         self.producer.start()
 
@@ -171,7 +171,7 @@ class LiveCapture:
         return len(content)
 
     def offer(self, data: bytes) -> bool:
-        """Take bytes if there is room for them now, and return whether. Raises as `write` does.
+        """Take bytes if there is room for them now. Return whether they were taken. Raises as `write` does.
 
         Safe to call from any thread. The producer has to be woken after it, in the event loop's own thread.
         """
@@ -192,16 +192,16 @@ class LiveCapture:
         self.producer.raise_failure()
 
     def source_ended(self) -> None:
-        """Say that all that is still to be written exists already. For the event loop's own thread.
+        """Say that all remaining bytes already exist. For the event loop's own thread.
 
-        If the service does not know the capture yet, sending ends instead of waiting for it.
+        If the service does not know the capture yet, sending ends instead of waiting for the service.
         """
         self._sender.source_ended.set()
 
     def hurry(self, seconds: float) -> None:
-        """Give the service no more than `seconds` from now, in place of its patience: sending fails then.
+        """Let sending fail unless it ends within `seconds` from now, instead of the usual patience.
 
-        With a spool the whole is kept there. For the event loop's own thread.
+        With a spool, the whole output is kept there. For the event loop's own thread.
         """
         self._sender.hurry(seconds)
 
@@ -214,7 +214,7 @@ class LiveCapture:
         self._status, self._exit_code = status, exit_code
 
     async def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
-        """Send what is left and end the capture. Return its entry, or None if it is in the spool.
+        """Send the rest and end the capture. Return its entry, or None if it is in the spool.
 
         Raises as `write` and `ends_with` do, and `OSError` if the spool cannot take what the service does
         not.
@@ -224,7 +224,7 @@ class LiveCapture:
         return await self._end(wire.State.COMPLETE, self._status)
 
     async def abort(self, status: str | None = None) -> wire.Entry | None:
-        """Send what is left and end the capture as `partial`. Raises as `complete` does."""
+        """Send the rest and end the capture as `partial`. Raises as `complete` does."""
         check_ending(status, None)
         return await self._end(wire.State.PARTIAL, status)
 
@@ -234,7 +234,7 @@ class LiveCapture:
         await self._in_time(self._end(wire.State.PARTIAL, status))
 
     async def aclose(self) -> None:
-        """End the sending, if it goes on. The service calls the capture partial after five minutes."""
+        """Stop sending. The service makes the capture partial after five minutes."""
         self.producer.check_loop()
         self._is_over = True
         await self.producer.aclose()
@@ -266,7 +266,7 @@ class LiveCapture:
             await threads.run_blocking(self._keep_in, self._spool, error, status)
 
     async def _finish(self, state: wire.State, status: str | None) -> None:
-        """Send what is left, and end the capture in the service. Safe to repeat."""
+        """Send the rest, and end the capture in the service. Safe to repeat."""
         await self.producer.finish()
         self.entry = await self._sender.complete(
             wire.Completion(

@@ -26,7 +26,7 @@ BATCH_BYTES: Final = 1024 * 1024
 
 
 class PendingWrites:
-    """Takes writes, and gives them in batches to who sends them, masked. `copy` gets the same bytes."""
+    """Takes writes, masks them, and gives them in batches to the sender. `copy` gets the same bytes."""
 
     def __init__(self, redactor: Redactor | None, copy: StreamCopy | None = None) -> None:
         self._masking = None if redactor is None else redactor.stream(bytes)
@@ -40,7 +40,7 @@ class PendingWrites:
         self.size: int = 0
         """The bytes that wait to be taken."""
         self.preparing: int = 0
-        """Bytes of the batch that was taken last. The taker sets it to 0 once they are counted elsewhere."""
+        """Bytes of the last batch that was taken. The taker sets it to 0 when they are counted elsewhere."""
         self.taken_bytes: int = 0
         """Bytes of all batches, as they were masked."""
         self.sha256: hashlib._Hash = hashlib.sha256()
@@ -57,7 +57,7 @@ class PendingWrites:
         return self._copy is not None
 
     def add(self, data: bytes) -> None:
-        """Take a write. Raises `ValueError` behind the last batch. Safe to call from any thread."""
+        """Take a write. Raises `ValueError` after the last batch. Safe to call from any thread."""
         with self._lock:
             if self._is_closed:
                 raise ValueError(ENDED)
@@ -65,7 +65,7 @@ class PendingWrites:
             self.size += len(data)
 
     def take(self, *, is_last: bool = False) -> bytes:
-        """Return the next batch. What may be half a secret stays.
+        """Return the next batch, without bytes at its end that may be half a secret.
 
         With `is_last` nothing more will be written: once nothing is left, nothing is held back either.
         """

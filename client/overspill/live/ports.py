@@ -20,7 +20,7 @@ class LiveService(Protocol):
     """The calls about one live capture. Each retries as its client does, then raises an `OverspillError`."""
 
     producer: str
-    """The word of this producer: with another one the service takes nothing."""
+    """The word of this producer. The service refuses appends with another word."""
 
     async def begin(self) -> wire.LiveStatus:
         """Make the capture. Does nothing if this producer has made it already."""
@@ -33,10 +33,11 @@ class LiveService(Protocol):
         is_last: bool = False,
         on_sent: Callable[[], object] | None = None,
     ) -> wire.LiveStatus:
-        """Append at `offset`; without pieces, say that the producer is still there.
+        """Append at `offset`. Without pieces, say that the producer is still there.
 
-        A service that looks for secrets may take less than all, because what follows decides on its last
-        word. With `is_last` nothing follows, and all is taken. `on_sent` is called once they have gone out.
+        A service that looks for secrets may leave the last word for later, because the bytes after it decide
+        whether it is a secret. With `is_last` nothing follows, and everything is taken. `on_sent` is called
+        when the pieces have gone out.
         """
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
@@ -93,7 +94,7 @@ class StreamCopy(Protocol):
         """The reason why some of the stream is not kept; empty if all is."""
 
     def keep(self, data: bytes, *, is_masked: bool) -> None:
-        """Keep what comes next. `is_masked`: something was masked in it, or before. Raises nothing."""
+        """Keep the next bytes. `is_masked`: something was masked in them, or before. Raises nothing."""
 
 
 class StreamSpool(Protocol):

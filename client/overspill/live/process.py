@@ -1,4 +1,4 @@
-"""Captures what a subprocess prints, at its source: both outputs through one pipe, in constant memory."""
+"""Captures the output of a subprocess: standard output and error through one pipe, in constant memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES: Final = 64 * 1024
 _LEFT_BEHIND_SECONDS: Final = 0.5
-"""How long after the command's end its background processes' output is still taken."""
+"""Seconds after the command's end for which the output of its background processes is still taken."""
 _MARKS: Final = {  # the longer ones first: that of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -27,9 +27,12 @@ _MARKS: Final = {  # the longer ones first: that of UTF-32 begins with that of U
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _UNMARKED: Final = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
-"""What these encodings are without their mark, as in browsers. Python's decoders of pieces insist on it."""
+"""The meaning of these encodings without a mark, as in browsers.
+
+Python's incremental decoders need the mark.
+"""
 _ENDING_SECONDS: Final = 5.0
-"""How long a cancelled command has to end before it is killed."""
+"""Seconds that a cancelled command has to end before it is killed."""
 
 
 async def capture_process(
@@ -138,7 +141,7 @@ async def _copy(stream: asyncio.StreamReader, out: LiveCapture, transcoder: _Tra
 
 
 async def _leave(reader: int) -> None:
-    """Let what is left in the background write on. Starting a process takes time: a thread does it."""
+    """Let background processes write on. Starting a process takes time, so a thread does it."""
     kept = os.dup(reader)
 
     def leave() -> None:
@@ -149,7 +152,7 @@ async def _leave(reader: int) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process, copying: asyncio.Task[None]) -> None:
-    """End what still runs: nothing, if the command has ended by itself."""
+    """End the command if it still runs."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.terminate()
@@ -178,7 +181,7 @@ def _decoder_of(encoding: str) -> codecs.IncrementalDecoder:
 
 
 class _Transcoder:
-    """Turns a command's bytes into UTF-8 if their encoding is named, or told by a mark at their beginning."""
+    """Turns a command's bytes into UTF-8 if their encoding is named or they begin with a byte order mark."""
 
     def __init__(self, encoding: str | None) -> None:
         self._begin = b""
@@ -190,7 +193,7 @@ class _Transcoder:
             self._decoder = _decoder_of(_UNMARKED[name])
 
     def feed(self, data: bytes, *, is_last: bool = False) -> bytes:
-        """Return the bytes to store. The first ones wait for each other while they may be a mark."""
+        """Return the bytes to store. The first bytes are held back as long as they may be part of a mark."""
         if not self._is_known:
             data = self._begin + data
             if not is_last and any(mark.startswith(data) for mark in self._marks):

@@ -1,4 +1,4 @@
-"""Prepares what is written to a live capture, and lets it be sent, until all of it has arrived.
+"""Prepares the writes to a live capture, and has them sent until all of them have arrived.
 
     writes ──▶ PendingWrites ──masked, hashed──▶ Unstored ──▶ Sender ──append──▶ service
                     │                                ▲  wrong_offset: send again from there
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from overspill.live.ports import LiveService
 
 MOST_BYTES: Final = wire.MAX_UNSTORED + wire.MAX_APPEND
-"""The most bytes that a producer keeps: what the service may still lose, and the next append."""
+"""The most bytes that a producer keeps: those that the service may still lose, and the next append."""
 _WORTH_A_THREAD: Final = 128 * 1024
-"""More bytes than this are masked and hashed in another thread: the work takes longer than the handover."""
+"""More bytes than this are masked and hashed in another thread: that takes longer than the switch."""
 _ELSEWHERE: Final = "this live capture is in use by another event loop: use it there, or use SyncClient"
 _ENDED: Final = (
     "the event loop of this live capture has ended: only complete() and abort() still send what is left"
@@ -83,7 +83,10 @@ class Producer:
             raise RuntimeError(_ELSEWHERE)
 
     def raise_failure(self) -> None:
-        """Raise what ended it, also an unexpected error, as `MemoryError`; `RuntimeError` if its loop did."""
+        """Raise the error that ended it, even an unexpected one such as `MemoryError`.
+
+        If its loop ended it, raise `RuntimeError`.
+        """
         if self.has_given_up and self.sender.failure is not None:
             raise self.sender.failure
         if self._task is None or not self._task.done():
@@ -97,7 +100,7 @@ class Producer:
         self._written.set()
 
     async def until_room(self) -> None:
-        """Wait until another write is taken, or never will be."""
+        """Wait until another write is accepted, or until none ever will be."""
         async with self._moved:
             await self._moved.wait_for(lambda: self.has_room or self.has_given_up or self._is_over)
 
@@ -124,7 +127,7 @@ class Producer:
         self._written.set()
 
     async def finish(self) -> None:
-        """Wait until all is sent. Raises why it is not. Safe to repeat.
+        """Wait until everything is sent. Raises the error if something is not. Safe to repeat.
 
         A loop that ends cancels the sending too: then it starts anew.
         """
@@ -140,7 +143,7 @@ class Producer:
             raise self.sender.failure
 
     async def aclose(self) -> None:
-        """End it, if it goes on."""
+        """End it if it still runs."""
         task, self._task = self._task, None
         if task is not None and not task.done():
             task.cancel()
@@ -148,7 +151,7 @@ class Producer:
                 await task
 
     async def run(self) -> None:
-        """Send until the end, or until it fails; then keep the rest, if something keeps it."""
+        """Send until the end or a failure. Then keep the rest, if there is a copy."""
         tasks = [asyncio.create_task(work) for work in (self._prepare_all(), self._send_all())]
         try:
             await asyncio.gather(*tasks)
@@ -159,7 +162,7 @@ class Producer:
             await self._tell()
 
     async def _prepare_all(self) -> None:
-        """Prepare what is written until the end, or until nobody wants it."""
+        """Prepare writes until the end, or until nobody needs them."""
         while not (self._pending.is_drained or self.has_given_up):
             await self._written.wait()
             self._written.clear()
@@ -172,7 +175,7 @@ class Producer:
         self._written.set()  # if nothing keeps the rest, nothing is prepared any more
 
     async def _prepare(self) -> None:
-        """Move what was written to the bytes to send."""
+        """Move the writes to the bytes to send."""
         work = partial(self._pending.take, is_last=self._is_ending)
         if self._pending.has_copy:
             data = await threads.run_blocking(work)

@@ -1,4 +1,4 @@
-"""Sends a live capture from bytes that can be read again: it keeps none of them in memory."""
+"""Sends a live capture from bytes that can be read again, so it keeps none of them in memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     """Returns the bytes from an offset on, up to a size, or none if nothing is there yet."""
 
 PIECE_BYTES: Final = 1024 * 1024
-"""Bytes of one append, and so of what one stream has in memory."""
+"""Bytes of one append, which is all that one stream has in memory."""
 
 
 class Resender(Appender):
-    """Sends what `read` gives, from the beginning, wherever the service is."""
+    """Sends the bytes that `read` returns, from wherever the service is."""
 
     def __init__(self, service: LiveService, read: Read) -> None:
         super().__init__(service, lambda offset: 0 <= offset <= self._seen_bytes)
@@ -35,7 +35,7 @@ class Resender(Appender):
         return self._seen_bytes, self._seen.digest()
 
     async def send_next(self, end: int | None = None) -> int:
-        """Send what comes next. Return how many bytes that were: 0, if there is nothing new.
+        """Send the next bytes. Return their number, which is 0 if there is nothing new.
 
         `end` is the size of a stream that has ended. Raises `ProtocolError` if the service does not take its
         last bytes.
@@ -71,7 +71,7 @@ class Resender(Appender):
             self.note(status, stop, is_last=is_last)
 
     def _hash(self, data: bytes) -> None:
-        """Hash what is read for the first time."""
+        """Hash bytes that are read for the first time."""
         known = self._seen_bytes - self.accepted
         if len(data) > known:
             self._seen.update(memoryview(data)[known:])

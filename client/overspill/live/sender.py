@@ -1,4 +1,4 @@
-"""Sends what is prepared of a live capture: one append after another, beginning where the service says.
+"""Sends the prepared bytes of a live capture: one append after another, from where the service says.
 
     a full append      ├── sent ──┤├── the service stores it ──┤
     the one behind it              ├── sent ──┤├── the service stores it ──┤
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEEP_ALIVE_SECONDS: Final = 60.0
-"""How often an idle producer gives a sign of life. The service gives a producer up after five minutes."""
+"""Seconds between an idle producer's signs of life. The service gives up a producer after five minutes."""
 PACE_SECONDS: Final = 0.02
 """The least time between the beginnings of small appends. The first one after a pause goes at once."""
 _ASK_SECONDS: Final = 0.2
-"""How often the sender asks what is durable by now, if it may send nothing more before."""
+"""Seconds between the sender's questions how much is durable, while it may not send more."""
 _LARGE: Final = 256 * 1024
 """An append of at least this many bytes shows that the producer is fast."""
 GATHER_SECONDS: Final = 0.2
@@ -54,11 +54,11 @@ class Sender(Appender):
     ) -> None:
         super().__init__(service, unstored.has, answer_seconds=max(patience, _ANSWER_SECONDS))
         self.failure: OverspillError | None = None
-        """Why nothing is sent any more, if so."""
+        """The error that ended sending, if any."""
         self.is_whole: bool = False
         """Whether `unstored` has the end of the stream."""
         self.source_ended: asyncio.Event = asyncio.Event()
-        """Set once all that is still to be written exists already, so it can be stored in another way."""
+        """Set when all remaining bytes already exist, so they can be stored in another way."""
         self._unstored, self._patience, self._tell = unstored, patience, tell
         self._until: float | None = None
         self._limit: asyncio.Timeout | None = None
@@ -75,12 +75,12 @@ class Sender(Appender):
         return self.has_seen(self._unstored.end, is_whole=self.is_whole)
 
     def wake(self) -> None:
-        """Say that more is prepared, or that nothing more will be."""
+        """Wake the sender: more is prepared, or nothing more will be."""
         self._news.set()
 
     @contextmanager
     def hurried(self) -> Iterator[None]:
-        """Within the block, nothing that is prepared waits for more."""
+        """Send prepared bytes in the block at once, without waiting for more."""
         self._hurries += 1
         self._news.set()
         try:
@@ -89,13 +89,13 @@ class Sender(Appender):
             self._hurries -= 1
 
     def hurry(self, seconds: float) -> None:
-        """Give the service no more than `seconds` from now, whatever it is asked until then."""
+        """Let sending fail unless it ends within `seconds` from now."""
         self._until = asyncio.get_running_loop().time() + seconds
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(self._until)
 
     async def run(self) -> None:
-        """Send until all is sent, or until `failure` says why not."""
+        """Send until everything is sent, or until `failure` is set."""
         try:
             if self.failure is None:
                 await self._patiently(self.begin)
@@ -108,7 +108,7 @@ class Sender(Appender):
             self.failure = error
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
-        """End the capture. Send again what the service has lost meanwhile."""
+        """End the capture. Before that, send again what the service has lost."""
         while (entry := await self._patiently(lambda: self.try_to_complete(completion))) is None:
             while not self.has_sent_all:
                 await self._send()
@@ -126,9 +126,9 @@ class Sender(Appender):
         return is_news
 
     async def _send(self) -> None:
-        """Send what is prepared, as far as the service takes it before it is durable.
+        """Send the prepared bytes that the service accepts before earlier ones are durable.
 
-        If that is nothing, say that the producer is there, and ask how far the service is.
+        If there are none, say that the producer is there, and ask for the service's offset.
         """
         try:
             await self._patiently(self._append)
@@ -182,7 +182,7 @@ class Sender(Appender):
         return self.accepted < self.durable + wire.MAX_UNSTORED
 
     async def _append(self) -> None:
-        """Append what there is. Append nothing if nothing is there, or if too much is not durable yet."""
+        """Append the prepared bytes. Append nothing if there are none, or if too many are not durable yet."""
         began, before = asyncio.get_running_loop().time(), self.accepted
         ahead, self._ahead = self._ahead, None
         append = ahead or self._begun(before)

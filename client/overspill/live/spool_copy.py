@@ -1,4 +1,4 @@
-"""All of a stream, kept in a temporary file for the spool: that gets it if the service does not take it."""
+"""A copy of a whole stream in a temporary file. The spool gets it if the service does not take the stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SpoolCopy:
-    """A stream's copy, for a `spool` and the service at `url`. Whoever makes it closes it."""
+    """A stream's copy, for a `spool` and the service at `url`. Its maker closes it."""
 
     def __init__(self, spool: StreamSpool, url: str, key: str) -> None:
         self._spool, self._url, self._key = spool, url, key
@@ -25,7 +25,7 @@ class SpoolCopy:
         return self._buffer.missing
 
     def keep(self, data: bytes, *, is_masked: bool) -> None:  # noqa: ARG002  (other copies need it)
-        """Keep what comes next. Raises nothing."""
+        """Keep the next bytes. Raises nothing."""
         with suppress(CannotBuffer):  # `missing` says it
             self._buffer.write(data)
 
@@ -39,5 +39,5 @@ class SpoolCopy:
         )
 
     def close(self) -> None:
-        """Remove what was kept, unless the spool has got it."""
+        """Remove the copy, unless the spool has it."""
         self._buffer.close()

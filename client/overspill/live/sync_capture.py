@@ -1,4 +1,4 @@
-"""A live capture for synchronous code, from any thread: the loop thread sends what is written."""
+"""A live capture for synchronous code in any thread. The loop thread sends the writes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class SyncLiveCapture:
             self._calls.run(self._capture.__aexit__(kind, error, trace))
 
     def start(self) -> None:
-        """Begin without waiting for the service, in place of `with`. See `LiveCapture.start`."""
+        """Begin without waiting for the service, instead of `with`. See `LiveCapture.start`."""
         self._calls.run(_in_loop(self._capture.start))
 
     def write(self, data: str | bytes | bytearray | memoryview) -> int:
@@ -133,17 +133,17 @@ class SyncLiveCapture:
         self._calls.run(self._capture.flush())
 
     def source_ended(self) -> None:
-        """Say that all that is still to be written exists already. See `LiveCapture.source_ended`."""
+        """Say that all remaining bytes already exist. See `LiveCapture.source_ended`."""
         with suppress(RuntimeError):  # the loop has ended, and the sending with it
             self._calls.thread.loop.call_soon_threadsafe(self._capture.source_ended)
 
     def hurry(self, seconds: float) -> None:
-        """Give the service no more than `seconds` from now. See `LiveCapture.hurry`."""
+        """Let sending fail unless it ends within `seconds` from now. See `LiveCapture.hurry`."""
         with suppress(RuntimeError):  # as above
             self._calls.thread.loop.call_soon_threadsafe(self._capture.hurry, seconds)
 
     def close(self) -> None:
-        """End the sending, if it goes on, and store nothing more. See `LiveCapture.aclose`."""
+        """Stop sending, and store nothing more. See `LiveCapture.aclose`."""
         if not self._calls.thread.is_inherited:
             self._calls.run(self._capture.aclose())
 
@@ -152,11 +152,11 @@ class SyncLiveCapture:
         self._capture.ends_with(status=status, exit_code=exit_code)
 
     def complete(self, *, status: str | None = None, exit_code: int | None = None) -> wire.Entry | None:
-        """Send what is left and end the capture. See `LiveCapture.complete`."""
+        """Send the rest and end the capture. See `LiveCapture.complete`."""
         return self._calls.run(self._capture.complete(status=status, exit_code=exit_code))
 
     def abort(self, status: str | None = None) -> wire.Entry | None:
-        """Send what is left and end the capture as `partial`. See `LiveCapture.abort`."""
+        """Send the rest and end the capture as `partial`. See `LiveCapture.abort`."""
         return self._calls.run(self._capture.abort(status))
 
     def give_up(self, status: str) -> Reply[None]:
@@ -172,7 +172,7 @@ class SyncLiveCapture:
         return text_file(self.write)
 
     def _wake(self) -> None:
-        """Let the loop thread send what was written. One call is enough for all writes until it comes."""
+        """Let the loop thread send the writes. One call is enough for all writes until it comes."""
         if not self._is_woken:
             self._is_woken = True
             self._calls.thread.loop.call_soon_threadsafe(self._woken)

@@ -32,7 +32,7 @@ class Unstored:
         return self.end - self.start
 
     def add(self, data: bytes) -> None:
-        """Keep what comes next."""
+        """Keep the next bytes."""
         self.end += len(data)
         if self._pieces and len(self._pieces[-1]) + len(data) <= JOINED_BYTES:
             self._pieces[-1] += data
@@ -40,7 +40,7 @@ class Unstored:
             self._pieces.append(data)
 
     def drop_before(self, offset: int) -> None:
-        """Forget what is before `offset`, which is durable. Nothing happens if more is forgotten already."""
+        """Forget the bytes before `offset`, which are durable. Does nothing if they are already forgotten."""
         self.start = min(max(self.start, offset), self.end)
         while self._pieces and self._first + len(self._pieces[0]) <= self.start:
             self._first += len(self._pieces.popleft())

@@ -1,9 +1,9 @@
-"""Remembers for all processes of this machine that a service took an output and did not answer.
+"""Remembers, for all processes of this machine, that a service took an output and did not answer.
 
     .away    in a folder: when the next try is due, since when the service fails, and why
 
-So a service that accepts connections and hangs makes one process wait, and no other for some seconds; then
-one of them tries again. Nothing here raises: if it cannot be remembered, another process waits too.
+So if a service accepts connections and hangs, one process waits for it, and no other does for some seconds.
+Then one of them tries again. Nothing here raises: if it cannot be remembered, another process waits too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = ".away"
 _LONGEST: Final = 60.0
-"""A next try that is more seconds away is not believed: a clock may have been set back."""
+"""A next try that is further away, in seconds, is ignored: a clock may have been set back."""
 _MOST_BYTES: Final = 4096
 
 
@@ -60,7 +60,7 @@ class Absence:
         return 0.0 if away is None else max(0.0, away.next_try - time.time())
 
     def note(self, away: Away) -> None:
-        """Let all processes leave the service alone until its next try."""
+        """Make all processes send nothing to the service until its next try."""
         data = msgspec.json.encode(msgspec.structs.replace(away, why=away.why[: _MOST_BYTES // 8]))
         with suppress(NotSpooled, OSError):
             self._partition.make()
@@ -74,6 +74,6 @@ class Absence:
                 os.close(descriptor)
 
     def end(self) -> None:
-        """Let everybody ask the service again."""
+        """Let all processes use the service again."""
         with suppress(OSError):
             os.unlink(self._partition.folder.path / _NAME)  # noqa: PTH108  (as os.open above)

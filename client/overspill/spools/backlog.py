@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def backlog_of(partition: Partition | None) -> SpoolBacklog | None:
-    """Return what waits; None if there is no spool, or it cannot be read. A system call for each file."""
+    """Return the backlog; None if there is no spool, or if it cannot be read.
+
+    Takes a system call for each file.
+    """
     if partition is None:
         return None
     try:
@@ -36,7 +39,7 @@ def backlog_of(partition: Partition | None) -> SpoolBacklog | None:
 
 
 def _name(folder: Path) -> str:
-    """Return a name of the folder that no other machine has, and that tells nothing of this one."""
+    """Return a name for the folder that no other machine has, and that reveals nothing about this one."""
     found = folder.stat()
     place = f"{platform.node()}\0{folder}\0{found.st_dev}\0{found.st_ino}"
     return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]

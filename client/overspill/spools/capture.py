@@ -64,7 +64,7 @@ class LocalCapture:
         self._file.close()
 
     def get(self, _ref: str = "", *, session: str | None = None) -> wire.Entry:  # noqa: ARG002
-        """Return what is known of the capture. Raises `OSError`."""
+        """Return the entry of the capture. Raises `OSError`."""
         return entry_of(self.spooled, self._kind())
 
     def _kind(self) -> str:
@@ -122,7 +122,7 @@ class LocalCapture:
         return self._answer(query, partial(by_number.tail, lines))
 
     def lines(self, _ref: str = "", start: int = 1, end: int | None = None, **options: Any) -> wire.Text:
-        """Return the lines `start` to `end`, from 1 and inclusive. Raises `OSError`."""
+        """Return the lines `start` to `end`, counted from 1, both included. Raises `OSError`."""
         query = _query(wire.LinesQuery, start=start, end=end, **options)
         return self._answer(query, partial(by_number.between, start, end, offset=query.offset))
 
@@ -134,7 +134,7 @@ class LocalCapture:
             return _with_whole_query(self._chunks.search(search), query)
 
     def summary(self, _ref: str = "", *, session: str | None = None) -> wire.Summary:  # noqa: ARG002
-        """Return what the capture looks like, within the time that a summary may take. Raises `OSError`."""
+        """Return a summary of the capture, within the time that a summary may take. Raises `OSError`."""
         summarizer = Summarizer(
             self._chunks.extent,
             content_type=self.spooled.content_type,
@@ -144,7 +144,7 @@ class LocalCapture:
         return self._chunks.inspect(summarizer)
 
     def timeline(self, _ref: str = "", *, session: str | None = None) -> wire.Timeline:  # noqa: ARG002
-        """Return a timeline without marks: what waits on this machine has none."""
+        """Return a timeline without marks: captures on this machine have none."""
         entry = self.get()
         return wire.Timeline(id=entry.id, state=entry.state, size=entry.size, marks=[])
 
@@ -190,7 +190,7 @@ def _with_whole_query(text: wire.Text, query: Struct) -> wire.Text:
 def _query(kind: type[Q], *, session: str | None = None, **parameters: Any) -> Q:  # noqa: ARG001
     """Return a query within the bounds that hold on the wire. Raises `InvalidParameter`.
 
-    That is also raised for `since`: when the lines came is known to the service alone.
+    That is also raised for `since`, because only the service knows when the lines came.
     """
     query = kind(**parameters)
     if query.since is not None:

@@ -40,8 +40,8 @@ def commit(
 ) -> None:
     """Write all `additions` that can be kept to the disk itself. Set `failure` of the others. Raises nothing.
 
-    `until` is when to give up waiting for other processes, on the monotonic clock. `on_progress` is called
-    whenever the disk has taken something.
+    `until` is when to stop waiting for other processes, on the monotonic clock. `on_progress` is called
+    whenever the disk has taken bytes.
     """
     try:
         room.admit(additions, until)

@@ -89,7 +89,7 @@ class Draft:
             return sum(files.remove(directory, self.name(suffix)) for suffix in self._descriptors)
 
     def hand_over(self, suffix: str) -> LockedFile:
-        """Return one of the files, still locked. It does not belong to the draft any more."""
+        """Return one of the files, still locked. It no longer belongs to the draft."""
         return LockedFile(os.fdopen(self._descriptors.pop(suffix), "rb", buffering=0))
 
     def reset_after_fork(self) -> None:
@@ -115,7 +115,7 @@ class Draft:
                 os.ftruncate(descriptor, size)
 
     def _link(self, suffix: str, body: FileBody) -> bool:
-        """Link the body's file in the place of the part. Return False if that cannot be done."""
+        """Link the body's file instead of the part. Return False if that cannot be done."""
         descriptor = os.open(body.path, os.O_RDONLY | files.NO_LINKS)
         try:
             is_linked = lock(descriptor) and self._replace(suffix, body.path)

@@ -31,7 +31,7 @@ def create(directory: int, name: str, mode: int) -> int:
 
 
 def open_regular(directory: int, name: str) -> IO[bytes]:
-    """Open a file to read it. Raises `FileNotFoundError` for what is not a regular file."""
+    """Open a file to read it. Raises `FileNotFoundError` for anything but a regular file."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | NO_LINKS, dir_fd=directory)
     file = os.fdopen(descriptor, "rb", buffering=0)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -52,7 +52,7 @@ def size(directory: int, name: str) -> int:
 
 
 def found(directory: int, name: str) -> os.stat_result | None:
-    """Return what is known of a file; None if there is none."""
+    """Return the status of a file; None if there is none."""
     try:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

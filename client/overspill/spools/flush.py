@@ -71,7 +71,7 @@ class Flushed:
 
 
 def flush(partition: Partition, client: SyncClient, *, again: bool = False) -> Flushed:
-    """Upload what waits, oldest first. Stop at the first failure that would meet the next capture too.
+    """Upload waiting captures, oldest first. Stop at the first failure that the next capture would meet too.
 
     With `again`, also try captures that the service refused, and those whose next try is not due yet. Raises
     `NotSpooled` and `OSError` if the spool cannot be read.
@@ -100,7 +100,7 @@ class Flush:
         self._is_stopped = True
 
     def run(self) -> None:
-        """Upload what waits. Raises `NotSpooled` and `OSError` if the spool cannot be read."""
+        """Upload waiting captures. Raises `NotSpooled` and `OSError` if the spool cannot be read."""
         if not self._partition.exists():
             return
         self._partition.tidy_if_due()
@@ -149,7 +149,7 @@ class Flush:
         return self._failed_in_a_row < _MOST_FAILED_IN_A_ROW
 
     def _refuse(self, entry: Spooled, why: str) -> None:
-        """Keep a capture, and note in its entry that it is not to be uploaded."""
+        """Keep a capture, and note in its entry that it must not be uploaded."""
         self._partition.amend(structs.replace(entry, refused=why))
         log.warning("the spooled capture %s will not be uploaded: %s", entry.id, why)
 
@@ -187,7 +187,10 @@ class Flush:
 
 
 def _is_postponed(entry: Spooled) -> bool:
-    """Return whether its next try is to come. If it is too far off to be a pause, a clock was set back."""
+    """Return whether its next try is in the future.
+
+    If it is too far away for a pause, a clock was set back.
+    """
     if entry.next_try is None:
         return False
     return 0 < (entry.next_try - datetime.now(UTC)).total_seconds() <= _BACKOFF.longest
@@ -236,7 +239,7 @@ def _labels(entry: Spooled) -> dict[str, str]:
 
 
 def _seconds_left(entry: Spooled) -> int | None:
-    """Return how many seconds the capture may still live, or None if its `ttl` is the service's choice."""
+    """Return the seconds for which the capture may still live, or None if the service chooses its `ttl`."""
     if entry.ttl is None:
         return None
     return max(1, math.ceil((entry.expires - datetime.now(UTC)).total_seconds()))

@@ -1,9 +1,9 @@
-"""Flushes that happen by themselves: in the background of a guard, and at the end of a command.
+"""Automatic flushes: in the background of a guard, and at the end of a command.
 
     .flush    in each folder: locked by the one process that flushes. It holds the time until which commands
               leave the service alone because it did not answer in time, in seconds since the epoch
 
-So a service that does not answer costs all commands together one wait in half a minute.
+So if a service does not answer, all commands together wait for it only once in half a minute.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FORBIDDEN_RETRY_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 30.0
 """Seconds until captures that another process uploads, or that failed by themselves, are tried again."""
 _ASSUMED_BYTES_PER_SECOND: Final = 4 * 1024 * 1024
-"""How fast an upload is assumed to be: captures that would take too long at that rate are skipped."""
+"""The assumed rate of uploads. Captures that would take too long at this rate are skipped."""
 _PAUSE_SECONDS: Final = 30.0
-"""Seconds for which commands leave the service alone after it failed slowly."""
+"""Seconds for which commands do not use the service after it failed slowly."""
 _SLOW_SECONDS: Final = 0.5
 """A flush that failed after more seconds failed slowly."""
 OWN_FLUSH_SECONDS: Final = 0.2
@@ -71,7 +71,7 @@ def _flushed(partition: Partition, client: SyncClient) -> Flushed:
 def flush_shortly(
     partition: Partition, client: SyncClient, seconds: float, *, lock_timeout: float = OWN_FLUSH_SECONDS
 ) -> Flushed:
-    """Upload what can be uploaded within `seconds`. Do nothing if another process uploads. Raises nothing.
+    """Upload as much as possible within `seconds`. Do nothing if another process uploads. Raises nothing.
 
     Also do nothing for a while after a slow failure, and skip captures that would take longer. `client`
     should have a timeout of at most `seconds`. An upload that has not ended then is given up, and stays in
@@ -99,7 +99,7 @@ def flush_shortly(
 
 
 def _is_nothing_to_do(partition: Partition) -> bool:
-    """Return whether nothing waits, or the service is left alone."""
+    """Return whether nothing waits, or the service must not be used now."""
     try:
         return partition.is_empty() or Absence(partition).pause() > 0
     except (NotSpooled, OSError):
@@ -135,12 +135,12 @@ class _FlushLock:
         self._descriptor = descriptor
 
     def is_due(self) -> bool:
-        """Return whether no flush has failed slowly just now."""
+        """Return whether no flush has failed slowly in the last half minute."""
         text = os.pread(self._descriptor, 32, 0).strip()
         return not 0 < (int(text) if text.isdigit() else 0) - time.time() <= _PAUSE_SECONDS
 
     def pause(self) -> None:
-        """Let no command flush for half a minute."""
+        """Keep commands from flushing for half a minute."""
         os.pwrite(self._descriptor, b"%020d\n" % int(time.time() + _PAUSE_SECONDS), 0)
 
     def resume(self) -> None:

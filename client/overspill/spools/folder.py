@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_DROPPED: Final = 200
-"""How many captures that were removed without an upload are remembered."""
+"""The number of captures removed without an upload that are remembered."""
 ENTRY: Final = ".json"
 _DROPPED: Final = "dropped.json"
 
@@ -59,13 +59,13 @@ class Folder:
     """The files of one service and key: two for each capture, its content and its entry."""
 
     def __init__(self, path: Path, *, suffix: str = ".bin", mode: int = 0o600) -> None:
-        """`mode` is that of the files."""
+        """`mode` is the mode of the files."""
         self.path = path
         self.suffix = suffix
         self._mode = mode
 
     def name(self, id: str) -> str:  # noqa: A002  (the field's own name)
-        """Return the file of a content. Raises `ValueError` for what is not a capture id."""
+        """Return the file name of a content. Raises `ValueError` for anything but a capture id."""
         return _checked(id) + self.suffix
 
     def begin(self, entry: int, content: int | None = None) -> Draft:
@@ -74,7 +74,7 @@ class Folder:
         return Draft(self.path, {**sizes, ENTRY: entry}, mode=self._mode)
 
     def publish(self, draft: Draft, id: str) -> int:  # noqa: A002
-        """Let a filled draft be the content and the entry of `id`; return the bytes that it replaces."""
+        """Publish a filled draft as the content and the entry of `id`. Return the bytes that it replaces."""
         freed = 0
         with files.opened(self.path) as directory:
             try:

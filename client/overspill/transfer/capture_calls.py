@@ -111,7 +111,7 @@ class CaptureCalls(Caller):
         until: datetime | None = None,
         page: int = 100,
     ) -> AsyncGenerator[wire.Entry, None]:
-        """Yield all captures that `list` would give. `page` is how many are asked for at once."""
+        """Yield all captures that `list` would return. `page` is the number to ask for at once."""
         cursor: str | None = None
         while True:
             listing = await self.list(
@@ -144,15 +144,18 @@ class CaptureCalls(Caller):
         return await self._ask_about("DELETE", wire.Path.CAPTURE, ref, session, wire.Removed)
 
     async def hold(self, ref: str, *, session: str | None = None) -> wire.Entry:
-        """Put a capture on hold: it neither expires nor can it be deleted. Needs the scope admin."""
+        """Put a capture on hold. It does not expire, and nobody can delete it. Needs the scope admin."""
         return await self._ask_about("PUT", wire.Path.HOLD, ref, session, wire.Entry)
 
     async def release(self, ref: str, *, session: str | None = None) -> wire.Entry:
-        """End a capture's hold. It lives on for the tenant's default TTL. Needs the scope admin."""
+        """End a capture's hold. It expires after the tenant's default TTL, counted from now.
+
+        Needs the scope admin.
+        """
         return await self._ask_about("DELETE", wire.Path.HOLD, ref, session, wire.Entry)
 
     async def hold_session(self, session: str) -> wire.HoldReceipt:
-        """Put every capture of a session on hold. Those that are stored later are not.
+        """Put every capture of a session on hold. Captures stored later are not on hold.
 
         Raises `InvalidParameter` if its name is empty.
         """
@@ -174,8 +177,8 @@ class CaptureCalls(Caller):
         return await self._ask(asked, wire.Removed)
 
     async def delete_session(self, session: str) -> wire.Removed:
-        """Remove every capture of a session, except those on hold. The receipt says what remains, till when.
+        """Remove every capture of a session, except those on hold.
 
-        Raises `InvalidParameter` if its name is empty.
+        The receipt says what remains, and until when. Raises `InvalidParameter` if its name is empty.
         """
         return await self._ask(request.of_session("DELETE", wire.Path.SESSION, session), wire.Removed)

@@ -1,4 +1,4 @@
-"""The asynchronous client: one method for each thing the service does."""
+"""The asynchronous client: one method for each request that the service takes."""
 
 from __future__ import annotations
 

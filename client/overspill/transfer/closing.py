@@ -1,7 +1,7 @@
-"""Closes connections outside of their event loop: from another loop, without a loop, or by the collector.
+"""Closes connections from outside their event loop: in another loop, without a loop, or in the collector.
 
-aiohttp closes a connector on its own loop only, and warns of one that was not closed. If the loop does not
-run any more, nothing else would close the sockets, so they are closed here, in aiohttp's private fields.
+aiohttp closes a connector on its own loop only, and warns of one that was not closed. If the loop no longer
+runs, nothing else would close the sockets. So they are closed here, through aiohttp's private fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Zstandard on the wire: compresses what gains by it, and decodes frames in bounded memory.
+"""Zstandard on the wire: compresses content that gets smaller by it, and decodes frames in bounded memory.
 
 `Repr-Digest` is always the digest of the uncompressed content, whatever the encoding.
 """
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 BytesLike: TypeAlias = bytes | memoryview
 
 SINGLE_FRAME: Final = 512 * 1024
-"""Content up to here is sent as exactly one frame, which the service may store as it is."""
+"""Content of up to this size is sent as exactly one frame, which the service may store unchanged."""
 WORTHWHILE: Final = 4 * 1024
-"""Content of fewer bytes is sent as it is: a packet more costs less than compressing."""
+"""Content of fewer bytes is not compressed: one more packet costs less than compressing."""
 SAMPLE: Final = 128 * 1024
 """The first bytes of long content, which are compressed to find out whether it shrinks."""
 MAX_FRAME: Final = 16 * 1024 * 1024

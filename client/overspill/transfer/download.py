@@ -68,7 +68,10 @@ class ContentStream(StreamedAnswer[bytes]):
         return transport, self._progress
 
     def _next_request(self) -> Request:
-        """Return the request for what is missing. A part is asked for unencoded: ranges count its bytes."""
+        """Return the request for the missing bytes.
+
+        A part is requested without encoding, because ranges count its bytes.
+        """
         missing = self._range if self._progress is None else self._progress.missing
         if missing is None:
             return self._asking({"Accept-Encoding": "zstd"})
@@ -84,7 +87,7 @@ class ContentStream(StreamedAnswer[bytes]):
             raise ProtocolError(f"a resumed transfer went on with another content: {part}")
 
     def _check_end(self, transport: Transport, progress: _Progress, error: Unreachable) -> None:
-        """Verify what is complete; let the next step ask for the rest.
+        """Verify a complete download, or let the next step ask for the rest.
 
         Raises `error` if as many tries in a row as the client retries brought nothing new.
         """
@@ -152,7 +155,7 @@ class _Progress:
 
 
 def _part(response: aiohttp.ClientResponse) -> wire.ContentRange:
-    """Return which bytes of the capture an answer brings. Raises `ProtocolError` if it does not say."""
+    """Return the range of the bytes in an answer. Raises `ProtocolError` if the answer does not say it."""
     if response.status == 206:  # noqa: PLR2004  (Partial Content)
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if match:

@@ -1,4 +1,4 @@
-"""Makes exceptions of failed requests: the service's problem, or why the service cannot be reached."""
+"""Turns failed requests into exceptions: the service's problem, or why the service cannot be reached."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RESET: Final = re.compile(r";\s*t=(\d{1,9})\b")
-"""The seconds until a quota is there again (draft-ietf-httpapi-ratelimit-headers-10)."""
+"""The seconds until a quota is available again (draft-ietf-httpapi-ratelimit-headers-10)."""
 _ELSEWHERE: Final = "a proxy or another program, not the service, answered with HTTP {0.status} ({0.reason})"
 _ADVICE: Final = {413: ": it must take larger requests (nginx: client_max_body_size)"}
-"""What to do about what a proxy answers, by status."""
+"""Advice on the answers of proxies, by status."""
 _NOT_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
@@ -66,12 +66,12 @@ def reason(error: Exception) -> str:
 
 
 def _verdict(error: Exception) -> str:
-    """Return what is wrong with a certificate, in OpenSSL's words."""
+    """Return OpenSSL's words for what is wrong with a certificate."""
     return error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else str(error)
 
 
 def _problem(response: aiohttp.ClientResponse, body: bytes) -> wire.Problem:
-    """Return the problem in an error's body. If something else than the service answered, make one."""
+    """Return the problem in an error's body. If the answer is not the service's, make a problem."""
     request_id = response.headers.get(wire.Header.REQUEST_ID, "")
     try:
         problem = msgspec.json.decode(body, type=wire.Problem)
@@ -94,7 +94,10 @@ def _problem(response: aiohttp.ClientResponse, body: bytes) -> wire.Problem:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Return in how many seconds to ask again, by `Retry-After` or `RateLimit`. None if neither says it."""
+    """Return the seconds after which to ask again, by `Retry-After` or `RateLimit`.
+
+    None if neither says it.
+    """
     value = headers.get("Retry-After", "")
     if value.isascii() and value.isdigit():
         return int(value)

@@ -40,10 +40,10 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
         self._last_id = ""
         self._failed = 0
         self._heard: float | None = None
-        """When something came last, in the event loop's time."""
+        """When bytes last came, in the event loop's time."""
 
     async def _advance(self) -> None:
-        """Read what has come, and connect again if nothing more comes."""
+        """Read the bytes that have come. Connect again if no more come."""
         transport = await self._connected()
         try:
             if self._response is None:
@@ -65,7 +65,10 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
         return self._asking(headers)
 
     async def _pause_after(self, error: OverspillError, retries: int) -> None:
-        """Wait before connecting again. Raises the error if that cannot help, or has not for too long."""
+        """Wait before connecting again.
+
+        Raises the error if that cannot help, or has not helped for too long.
+        """
         self._drop()
         self._failed += 1
         is_awaited = retries > 0 and self._is_patient

@@ -1,4 +1,4 @@
-"""The key of requests: the client's own, else for a service on this machine that of its user's key file.
+"""The key of requests: the client's own, or for a service on this machine the one in the user's key file.
 
 It warns of a key that goes to the service unencrypted, and of one that expires soon.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 SUPERUSER: Final = 0
 """The id of root, who can read every file anyway."""
 _INSTANT_CHARS: Final = len("2026-11-23T06:00:00Z")
-"""As much of what the service says is logged: it may be no time at all."""
+"""The most characters of the service's time that are logged, because it may be any text."""
 _PLAIN_HTTP_VARIABLE: Final = "OVERSPILL_PLAIN_HTTP"
 _log: Final = logging.getLogger("overspill")
 
 
 def own_key(address: Address) -> str:
-    """Return the key for requests to `address`: its own, else that of this machine's user if it is local.
+    """Return the key for requests to `address`: its own, or that of this machine's user if it is local.
 
     The file is read for each request: a service that starts later may make it, or replace it. Raises
     `Unauthorized` if others may use the file, or if another user's program listens where the service should.

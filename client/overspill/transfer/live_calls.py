@@ -32,7 +32,7 @@ _SILENT_SECONDS: Final = 5.0
 
 
 class LiveCalls(Caller):
-    """Produces live captures, follows them, and waits for lines of theirs."""
+    """Produces live captures, follows them, and waits for lines in them."""
 
     def live(  # noqa: PLR0913  (one keyword for each thing that is kept with a capture)
         self,
@@ -81,7 +81,7 @@ class LiveCalls(Caller):
         return None if spool is None else spool_copy.SpoolCopy(spool, self.address.url, self.address.key)
 
     async def live_status(self, ref: str, *, session: str | None = None) -> wire.LiveStatus:
-        """Return how far a live capture is."""
+        """Return the progress of a live capture."""
         return await self._ask_about("GET", wire.Path.LIVE, ref, session, wire.LiveStatus)
 
     async def timeline(self, ref: str, *, session: str | None = None) -> wire.Timeline:
@@ -138,7 +138,7 @@ class LiveCalls(Caller):
         return await self._waited(ref, session, query)
 
     async def _waited(self, ref: str, session: str | None, query: wire.WaitQuery) -> wire.Waited:
-        """Ask, and once more after an outage for what is left of the time."""
+        """Ask. After an outage, ask once more with the rest of the time."""
         now = asyncio.get_running_loop().time
         until = now() + query.timeout
         outage = Outage(until + self.address.timeout)
@@ -154,10 +154,7 @@ class LiveCalls(Caller):
 
 
 def _check_parts(redactor: Redactor | None, patience: float | None, spool: StreamSpool | None) -> None:
-    """Check what masks, and what is to be done while the service takes nothing.
-
-    Raises `ValueError` and `TypeError`.
-    """
+    """Check the redactor, the spool and the patience. Raises `ValueError` and `TypeError`."""
     if patience is not None:
         check_seconds("patience", patience)
     if redactor is not None and not hasattr(redactor, "stream"):

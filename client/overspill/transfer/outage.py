@@ -25,7 +25,7 @@ class Outage:
         self._failed = 0
 
     async def pause_after(self, error: OverspillError, answered: float | None) -> None:
-        """Wait before the next attempt. Raises the error if that cannot help, or has not for too long.
+        """Wait before the next attempt. Raises the error if that cannot help, or has not helped for too long.
 
         `answered` is the time of the service's last answer, if there was one. If the service was not there in
         the beginning, this does not wait for it.

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from overspill.transfer.request import Request
 
 _UNTRACED: Final = frozenset({Path.HEALTHZ, Path.READYZ})
-"""What is asked again and again while the service is away."""
+"""Requests that are sent again and again while the service is away."""
 
 
 @contextmanager
 def requesting(
     request: Request, address: Address, headers: dict[str, str], resent: int
 ) -> Iterator[Callable[[int], None]]:
-    """Give the block a span, and `headers` what continues it in the service.
+    """Give the block a span, and add the headers that continue it in the service to `headers`.
 
-    The block calls what it gets with the status of the answer. `resent` counts the attempts before this one.
+    The block gets a function, which it calls with the status of the answer. `resent` counts the attempts
+    before this one.
     """
     if request.path in _UNTRACED or not tracing.is_on():
         yield _ignored

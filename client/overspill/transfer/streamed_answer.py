@@ -1,4 +1,4 @@
-"""An answer that comes piece by piece, as an async iterator that opens its connection when it is needed."""
+"""An answer that comes piece by piece, as an async iterator. It opens its connection on first use."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class SyncClient:
             finalizer()
 
     def begin(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> Reply[T]:
-        """Begin `work`, over the asynchronous client, in the loop thread. Return what becomes its result.
+        """Begin `work` with the asynchronous client in the loop thread. Return a reply with its result.
 
         For tools that are called from synchronous and from asynchronous code. Raises `ClientClosed`, and
         `RuntimeError` if no thread can be started, and in the loop thread itself.
@@ -184,7 +184,7 @@ class SyncClient:
         self._abandon()
 
     def _abandon(self) -> None:
-        """Make a new client: the old one's thread does not run any more."""
+        """Make a new client, because the old one's thread no longer runs."""
         if self._finalizer is not None:
             self._finalizer.detach()
         self._client = self._new_client()
@@ -245,7 +245,10 @@ def synchronous_like(client: Client | SyncClient) -> SyncClient:
 
 
 def background_client(address: Address, seconds: float | None = None) -> SyncClient:
-    """Return a client for what can wait. It sends each request once, and waits `seconds` at most if given."""
+    """Return a client for background work.
+
+    It sends each request once, and waits at most `seconds` if given.
+    """
     return SyncClient(
         address.url,
         address.key,
@@ -262,7 +265,7 @@ def _end(calls: Calls, client: Client) -> None:
 
 _clients: weakref.WeakSet[SyncClient] = weakref.WeakSet()
 _abandoned: list[object] = []
-"""What a forked child inherited and must not close: closing would disturb the parent's event loop."""
+"""Clients that a forked child inherited and must not close: closing would disturb the parent's event loop."""
 
 
 def _after_fork() -> None:

@@ -54,7 +54,7 @@ class Transport:
         self._dropped: weakref.finalize[..., Transport] | None = None
         self._is_closed = False
         self.answered: float | None = None
-        """When the service has last done what it was asked for, in the event loop's time."""
+        """When the service last answered a request with success, in the event loop's time."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
