@@ -265,14 +265,17 @@ def test_the_time_at_the_end_is_the_environments(monkeypatch: pytest.MonkeyPatch
 def test_what_is_stored_is_not_called_lost_where_no_memory_is_left_for_its_preview(
     service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def exhausted(*_: object, **__: object) -> str:
+    asked: list[object] = []
+
+    def exhausted(*given: object, **_: object) -> str:
+        asked.append(given)
         raise MemoryError
 
     with SyncClient(service.url) as client, Guard(client, session="little-memory") as guard:
-        monkeypatch.setattr("overspill.previews.preview.preview", exhausted)
-        monkeypatch.setattr("overspill.previews.preview.preview_of", exhausted)
+        monkeypatch.setattr("overspill.previews.remembered.preview_of", exhausted)
         guarded = guard.process_sync(iter([LOG] * 20), tool="t")
 
+        assert asked
         assert guarded.outcome is Outcome.CAPTURED
         assert client.get(str(guarded.capture)).size == 20 * len(LOG)
     assert "request 0 served" in guarded.value
