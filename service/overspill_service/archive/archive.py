@@ -81,7 +81,7 @@ class Archive:
         self.upload_workers: Callable[[str], Workers] = lambda _: cpu
         """The threads in which a tenant's uploads are hashed and compressed."""
         self.audit = AuditLog()
-        """Takes lines about removals that nobody asked for."""
+        """Takes lines about removals that nobody requested."""
         self.keyring = Keyring(store, catalog, clock.now)
         self.lookups = LookupLimits()
         self.damaged: deque[str] = deque(maxlen=MAX_DAMAGED)
@@ -94,7 +94,7 @@ class Archive:
     async def was_complete(self) -> bool:
         """Return whether the catalog was complete within the last seconds.
 
-        Use it only where a wrong answer costs work and nothing else.
+        Use it only where a wrong answer costs nothing but work.
         """
         now = time.monotonic()
         if now - self._complete_at > COMPLETE_SECONDS and await self.catalog.is_complete():

@@ -89,9 +89,9 @@ class Captures:
         )
 
     async def look_up(self, capture: str, *, is_limited: bool = True) -> Entry | Tombstone | None:
-        """Return what is known of a capture id, expired or not.
+        """Return the entry or tombstone of a capture id, expired or not.
 
-        If the catalog has no entry, or may be too old for a live one, ask the object store. Raises
+        If the catalog has no entry, or may be too old for a live one, this asks the object store. Raises
         `InvalidId`. With `is_limited`, raises `TooManyRequests` after too many ids that do not exist.
         """
         check_id(capture)
@@ -105,9 +105,10 @@ class Captures:
         )
 
     async def own(self, capture: str) -> Entry | Tombstone | None:
-        """Return what is known of a capture id if the key may know of it, expired or not.
+        """Return the entry or tombstone of a capture id if the key may know of it, expired or not.
 
-        One that it may not know of takes as long as one that is not there. Raises what `look_up` raises.
+        A capture that the key may not know of takes as long as one that does not exist. Raises what `look_up`
+        raises.
         """
         found = await self.look_up(capture)
         if found is None or self.allows(found):

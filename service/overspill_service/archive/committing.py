@@ -68,7 +68,7 @@ async def _is_live(archive: Archive, existing: Entry) -> bool:
 
 
 def latest_expiry(damaged: Entry | None, expires: float) -> float:
-    """Return the later expiry: the new upload lives at least as long as the damaged one was to."""
+    """Return the later expiry: the new upload lives at least as long as the damaged one would have."""
     return expires if damaged is None else max(expires, damaged.expires)
 
 

@@ -1,6 +1,6 @@
-"""Remove captures on demand, one, those of a session or all of a tenant, and say what remains of them.
+"""Remove captures on request: one, those of a session, or all of a tenant. Say what remains of them.
 
-What is on hold stays. See `removal` for why neither a crash nor a lost catalog undoes a removal.
+Captures on hold stay. See `removal` for why neither a crash nor a lost catalog undoes a removal.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ async def delete_all(captures: Captures, query: Query) -> wire.Removed:
 
 
 async def pages(captures: Captures, query: Query, *, now: float) -> AsyncIterator[tuple[list[Entry], bool]]:
-    """Yield pages of the captures that have not expired at `now`, and whether the catalog knew all then."""
+    """Yield pages of the captures that have not expired at `now`, and whether the catalog was complete."""
     cursor: str | None = None
     find = partial(captures.archive.catalog.find, captures.tenant.name, query, now=now, limit=PAGE)
     while True:
@@ -107,7 +107,7 @@ async def pages(captures: Captures, query: Query, *, now: float) -> AsyncIterato
 
 
 async def hold_session(captures: Captures, session: str) -> wire.HoldReceipt:
-    """Put every capture of a session on hold. Those that are stored later are not."""
+    """Put every capture of a session on hold. Captures stored later are not on hold."""
 
     async def hold(entry: Entry) -> bool:
         return (await lifetimes.hold(captures, entry)).is_held
@@ -128,7 +128,10 @@ async def release_session(captures: Captures, session: str) -> wire.HoldReceipt:
 async def _each_of_session(
     captures: Captures, session: str, change: Callable[[Entry], Awaitable[bool]]
 ) -> wire.HoldReceipt:
-    """Change every capture of a session. Count those for which `change` says so, without those that go."""
+    """Change every capture of a session. Count those for which `change` returns True.
+
+    Skip captures that disappear.
+    """
 
     async def one(entry: Entry) -> bool:
         with suppress(Absent):

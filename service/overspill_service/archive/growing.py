@@ -1,4 +1,4 @@
-"""A live capture as one read sees it: its segments, and after them what is accepted and not stored yet.
+"""A live capture as one read sees it: its segments, then the accepted bytes that are not stored yet.
 
 The accepted bytes are compressed into frames, as if they were one more segment. So every reader works on a
 live capture as on a whole one.
@@ -29,7 +29,7 @@ class Tail(Struct, frozen=True):
 
 
 class GrowingEntry(Entry, frozen=True, kw_only=True):
-    """A live capture as of one moment. Its sizes count what is accepted."""
+    """A live capture at one moment. Its sizes include accepted bytes."""
 
     stored: Entry
     """The entry as the catalog has it."""

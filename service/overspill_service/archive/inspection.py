@@ -102,7 +102,7 @@ async def compiled(query: GrepQuery, scan: Scan) -> Pattern:
 
 @lru_cache(maxsize=64)
 def _of_words(tenant: str, pattern: str, fixed: bool, ignore_case: bool) -> Pattern:  # noqa: ARG001, FBT001
-    """Return a compiled pattern. Time tells no tenant which patterns of others are remembered."""
+    """Return a compiled pattern. The time it takes reveals nothing about the patterns of other tenants."""
     return compile_pattern(pattern, fixed=fixed, ignore_case=ignore_case)
 
 
@@ -158,7 +158,7 @@ class _Taker(Generic[T, P]):
         return None
 
     async def take(self, batch: Sequence[P | None], workers: Workers) -> None:
-        """Take what is not taken yet."""
+        """Take the frames that are not taken yet."""
         self._is_first = False
         if rest := [prepared for prepared in batch if prepared is not None]:
             await workers.run(self._take_all, rest)

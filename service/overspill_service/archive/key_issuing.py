@@ -1,4 +1,4 @@
-"""Issue, rotate and find API keys: what the command line and the admin routes share."""
+"""Issue, rotate and find API keys, for the command line and the admin routes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_OVERLAP: Final = 7 * DAY
 """Seconds that a key still works after another one was made to replace it."""
 
 MAX_KEYS: Final = 1000
-"""The most keys that a tenant may have at once, and that are remembered of it, expired ones included."""
+"""The most keys of a tenant, and the most that are remembered, including expired ones."""
 
 
 class IssuedKey(NamedTuple):
@@ -84,7 +84,7 @@ class KeyIssuer:
 
     @asynccontextmanager
     async def _revoked_unless_told(self, record: KeyRecord) -> AsyncIterator[None]:
-        """Revoke a new key if the block fails or is cancelled: nobody is told it, so nothing may keep it."""
+        """Revoke a new key if the block fails or is cancelled: nobody gets the key then."""
         try:
             yield
         except BaseException:
@@ -139,7 +139,10 @@ class KeyIssuer:
                 )
 
     async def _make_room(self, tenant: str, now: float) -> None:
-        """Forget the keys that expired first if there are too many. Raises `KeyRefused` if all are alive."""
+        """Forget the keys that expired first if there are too many.
+
+        Raises `KeyRefused` if none has expired.
+        """
         known = await self.of_tenant(tenant)
         expired = sorted((each for each in known if each.is_expired(now)), key=lambda each: each.expires or 0)
         alive = len(known) - len(expired)

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 _CHOICE: Final = re.compile(rf"{object_keys.ACCESS}(\d{{16}})-({'|'.join(AccessMode)})")
 _RECORD: Final = re.compile(rf"{object_keys.KEYS}([0-9a-f]{{64}})/(\d{{16}})")
-"""Whatever else lies there is not of the service."""
+"""The name of a record. Other objects there do not belong to the service."""
 MICROSECONDS: Final = 10**6
 MAX_RECORD: Final = 64 * 1024
 """Bytes of a stored key's record, at most."""
@@ -48,7 +48,7 @@ class Keyring:
         await run_to_completion(self._add(record))
 
     async def change(self, record: KeyRecord) -> None:
-        """Store a new state of a key, unless it was revoked: also if that happens meanwhile."""
+        """Store a new state of a key, unless it was revoked, even at the same time."""
         await run_to_completion(self._change(record))
 
     async def revoke(self, key_hash: str) -> bool:
@@ -60,7 +60,7 @@ class Keyring:
         await run_to_completion(self._choose(mode))
 
     async def mode(self) -> AccessMode | None:
-        """Return what was chosen last, None if nothing ever was. Asks the object store."""
+        """Return the last choice; None if there never was one. Asks the object store."""
         choices = await self._matches(_CHOICE, object_keys.ACCESS)
         return AccessMode(choices[-1][2]) if choices else None
 
@@ -80,7 +80,7 @@ class Keyring:
         return await self._read(names[-1]) if names else None
 
     async def restore(self) -> int:
-        """Make the catalog's keys those of the object store. Return how many it lacked or had wrongly.
+        """Replace the catalog's keys by those of the object store. Return how many were missing or wrong.
 
         The catalog is read first, because the object store has every key before the catalog.
         """
@@ -135,7 +135,7 @@ class Keyring:
         return name
 
     async def _bring_newest(self, key_hash: str, known: str) -> None:
-        """Let the catalog have the newest record of a key: others may have changed or revoked it meanwhile.
+        """Write the newest record of a key to the catalog: others may have changed or revoked the key.
 
         `known` is the name of the record that was added to the catalog.
         """
@@ -172,7 +172,7 @@ class Keyring:
         return max(int(self._clock() * MICROSECONDS), last + 1)
 
     async def _listed(self) -> tuple[AccessMode | None, dict[str, str]]:
-        """Return what was chosen last, and the name of each key's newest record by the key's hash."""
+        """Return the last choice, and the name of each key's newest record by the key's hash."""
         names = [stored.key async for stored in self._store.list(object_keys.KEYS)]
         choices, records = _matching(_CHOICE, names), _matching(_RECORD, names)
         mode = AccessMode(choices[-1][2]) if choices else None

@@ -1,4 +1,4 @@
-"""Goes on reading while a capture moves to other objects: by compaction, or as a partial one is completed."""
+"""Continues a read while a capture moves to other objects: by compaction, or when it is completed."""
 
 from __future__ import annotations
 

@@ -89,14 +89,17 @@ class Fetcher:
                 await asyncio.wait([prefetched])
 
     def _first(self, share: MemoryShare, size: int) -> tuple[Block, Span]:
-        """Return what comes next, if need be a single frame: there is room for one."""
+        """Return the next block.
+
+        If there is little room, it is a single frame, for which there is always room.
+        """
         found = self._next(share, size) or self._next(share, 1)
         if found is None:
             raise RuntimeError("a share has no room for one frame")
         return found
 
     def _begin(self, share: MemoryShare) -> asyncio.Future[Block] | None:
-        """Start to fetch what comes next. Return None if there is no room, or nothing left."""
+        """Start to fetch the next block. Return None if there is no room, or if nothing is left."""
         found = self._next(share, self._size)
         return None if found is None else asyncio.ensure_future(self._fetched(*found))
 

@@ -1,6 +1,6 @@
-"""Notes who reads captures. The maintenance job tells the catalog every few seconds.
+"""Notes who reads captures. The maintenance job writes the notes to the catalog every few seconds.
 
-No read waits for that. A process that is killed loses the notes that it has not told yet.
+No read waits for that. A process that is killed loses the notes that it has not written yet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from overspill_service.tenants.directory import Principal
 
 NOTE_SECONDS: Final = 120.0
-"""How precisely the last read is known: one reader of one capture is noted at most once in this time."""
+"""Seconds in which one reader of one capture is noted at most once: the precision of the last read."""
 MAX_REMEMBERED: Final = 10_000
 """How many recent notes this process remembers. If there are more, it forgets them, and notes again."""
 MAX_WAITING: Final = 10_000
@@ -73,7 +73,10 @@ class ReaderNotes:
         own.notes[name] = ReadNote(entry.id, entry.upload, reader.name, on_page, at)
 
     async def report(self) -> None:
-        """Tell the catalog. What fails is told again next time. Raises what `note_readers` raises."""
+        """Write the notes to the catalog. Notes that fail are written again next time.
+
+        Raises what `note_readers` raises.
+        """
         await fan_out(self._tell, self._batches(), concurrency=CONCURRENCY)
         self._tenants = {tenant: own for tenant, own in self._tenants.items() if own.notes}
 

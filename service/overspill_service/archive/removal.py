@@ -7,7 +7,8 @@ The record lists the objects and markers. So a removal that a client may have se
 catalog, and any process that finds the record finishes it. Expired captures need no record, because their
 objects hold the expiry.
 
-What is on hold stays. The objects say what is: a catalog that is older than the hold does not know of it.
+Captures on hold stay. The objects show the hold, because a catalog that is older than the hold does not know
+it.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 CONCURRENCY: Final = 16
 """Captures that are listed at the same time."""
 CONCURRENT_TOMBSTONES: Final = 256
-"""Steps of the catalog at the same time: as many as either adapter combines."""
+"""Steps of the catalog at the same time: as many as any adapter combines."""
 ROUNDS: Final = 50
-"""How often a removal begins anew because a capture has changed meanwhile: live ones grow."""
+"""How often a removal starts again because a capture has changed meanwhile, as live ones do."""
 REMOVAL_SECONDS: Final = 60.0
 """Age of a record in seconds after which no request can still be working on its removal."""
 
@@ -99,7 +100,7 @@ async def _erase_once(
 async def _erase(
     archive: Archive, tenant: str, removals: Sequence[PendingRemoval]
 ) -> Sequence[PendingRemoval]:
-    """Remove what has not changed since it was listed, and return it; also what the catalog has lost."""
+    """Remove and return captures that are unchanged since they were listed, or lost by the catalog."""
     if not removals:
         return []
     keys = [*chain.from_iterable(removal.keys for removal in removals), *_markers(removals)]
@@ -124,7 +125,7 @@ async def remove_without_record(archive: Archive, entries: Iterable[Entry], reas
 def removal_without_record(entry: Entry) -> PendingRemoval:
     """Return the removal of an upload that can no longer be read.
 
-    What has expired has expired in an older catalog too, unless its expiry was changed since.
+    An expired capture has expired in an older catalog too, unless its expiry was changed since.
     """
     return PendingRemoval(entry, entry.keys, (entry.marker and entry.removal_marker) or "")
 
@@ -239,7 +240,7 @@ async def _held_since(archive: Archive, tenant: str, capture: str, recorded: Con
 
 
 async def _tell_of_hold(archive: Archive, removal: PendingRemoval) -> None:
-    """Tell the catalog of a hold that it has missed, so that the hold can be seen, and released."""
+    """Write a hold that the catalog has missed to the catalog, so that it can be seen and released."""
     entry, marker = removal.entry, object_keys.parse(removal.hold)
     if marker is not None and marker.upload == entry.upload:
         await archive.catalog.amend(entry, expires=HELD_UNTIL, marker=removal.hold)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.quotas import Quota
 
 KEEP_SECONDS: Final = 600.0
-"""How long a reservation lasts after its process is gone, and renews it no more."""
+"""Seconds for which a reservation lasts after its process is gone and no longer renews it."""
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +29,9 @@ class Reservation:
         self._is_held = False
 
     async def cover(self, *, size: int, stored_size: int) -> None:
-        """Reserve that much in all, if it is no less than before.
+        """Reserve this amount in total, if it is not less than before.
 
-        Raises `QuotaExceeded`, and `CatalogIncomplete` if the catalog cannot tell yet.
+        Raises `QuotaExceeded`, and `CatalogIncomplete` if the catalog does not know the totals yet.
         """
         size, stored_size = max(size, self._size), max(stored_size, self._stored_size)
         if self._is_held or self._quota.needs_reservation(size, stored_size):
@@ -39,12 +39,12 @@ class Reservation:
         self._size, self._stored_size = size, stored_size
 
     async def renew(self) -> None:
-        """Let it last for longer, if there is one. Raises what `cover` raises."""
+        """Extend the reservation, if there is one. Raises what `cover` raises."""
         if self._is_held:
             await self._reserve(self._size, self._stored_size)
 
     async def free(self) -> None:
-        """Give back what is reserved. If the catalog does not answer, that lapses by itself."""
+        """Give the reservation back. If the catalog does not answer, the reservation ends by itself."""
         if not self._is_held:
             return
         try:

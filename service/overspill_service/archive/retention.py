@@ -42,7 +42,7 @@ def expiry(now: float, ttl: int | None, limits: Limits) -> float:
 
 
 def end_of_life(now: float, seconds: float) -> float:
-    """Return when what lives so long from now on expires. Rounded up: a marker's key holds whole seconds."""
+    """Return the end of this lifetime from now on, rounded up: a marker's key has whole seconds."""
     return float(math.ceil(now + seconds))
 
 

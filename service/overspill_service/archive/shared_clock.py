@@ -29,7 +29,7 @@ TOLERANCE_SECONDS: Final = 5.0
 MAX_SKEW_SECONDS: Final = 60.0
 """A difference above which nothing is swept."""
 TIMEOUT_SECONDS: Final = 2.0
-"""How long a back end may take to answer."""
+"""Seconds that a back end may take to answer."""
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +46,16 @@ class SharedClock:
         *,
         notices_jumps: bool = True,
     ) -> None:
-        """`steady` returns seconds that never jump. `notices_jumps` is False if a back end does so itself."""
+        """`steady` returns seconds that never jump.
+
+        `notices_jumps` is False if a back end notices them itself.
+        """
         self._machine, self._catalog, self._store, self._steady = machine, catalog, store, steady
         self._notices_jumps = notices_jumps
         self._lead = machine() - steady()
         """Seconds by which the shared time is ahead of the steady clock."""
         self._is_compared = False
-        """Whether a back end has ever told the time."""
+        """Whether a back end has ever returned a time."""
         self._former_lead: float | None = None
         self._jump = 0.0
         """Seconds by which the shared time has jumped against the steady clock."""
@@ -66,7 +69,8 @@ class SharedClock:
     async def measure(self) -> None:
         """Compare the clocks. A back end that does not answer in time is ignored.
 
-        If none answers that did before, the shared time counts on: this machine's clock may be the wrong one.
+        If no back end answers that did before, the shared time goes on: this machine's clock may be the wrong
+        one.
         """
         started, began = self._machine(), self._steady()
         readings = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))

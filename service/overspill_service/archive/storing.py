@@ -59,7 +59,7 @@ BINARY_TYPE = "application/octet-stream"
 
 
 class OnStored(Protocol):
-    """Is told of each capture that was stored, or that was there already."""
+    """A callback for each capture that was stored, or that was already there."""
 
     def __call__(self, entry: Entry, *, is_new: bool) -> None: ...
 
@@ -116,11 +116,11 @@ async def post(
     body: UploadBody,
     on_stored: OnStored,
 ) -> tuple[Entry, bool]:
-    """Store a body under the id that its session, call id and content give.
+    """Store a body under the id of its session, call id and content. Return the entry, and whether it is new.
 
-    Return the entry, and whether it is new. `on_stored` gets both too, as in `put`. The id is
-    known only at the end of the body. Until then the segments are stored under a random id. A capture of more
-    than one segment is then copied within the store. Raises what `put` raises.
+    `on_stored` gets both too, as in `put`. The id is known only at the end of the body. Until then the
+    segments are stored under a random id. A capture of more than one segment is then copied within the store.
+    Raises what `put` raises.
     """
     metadata = await _metadata(captures, metadata)
     expires = retention.expiry(captures.archive.clock(), metadata.ttl, captures.tenant.limits)
@@ -141,7 +141,7 @@ async def _metadata(captures: Captures, metadata: CaptureMetadata) -> CaptureMet
 async def _complete(
     captures: Captures, partial: Entry, metadata: CaptureMetadata, body: UploadBody, on_stored: OnStored
 ) -> tuple[Entry, bool]:
-    """Store the whole of a capture whose producer was gone. What was read of it before stays as it was."""
+    """Store the whole of a capture whose producer was gone. Bytes that were read before stay the same."""
     if metadata.session != partial.session:
         raise conflict(partial)
     partial = await with_known_expiry(captures.archive, partial)
@@ -218,7 +218,7 @@ def _require_continued(partial: Entry, ingest: Ingest) -> None:
 async def _repeat(
     captures: Captures, existing: Entry, body: UploadBody, expires: float, verification: Verification
 ) -> Entry:
-    """Answer a body for an id that is taken: read it to the end and compare it, but do not store it."""
+    """Answer a body for an existing id: read it to the end and compare it, but do not store it."""
     ingest = _ingest(captures, body, is_dry_run=True)
     workers = captures.archive.upload_workers(captures.tenant.name)
     await _upload(captures, existing.id, existing.upload, body).fill(ingest, body.chunks, workers)

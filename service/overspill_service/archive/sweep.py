@@ -1,4 +1,4 @@
-"""Remove what nobody can read any more: expired captures and orphaned objects.
+"""Remove expired captures and orphaned objects, which nobody can read.
 
 Any number of replicas may sweep at once. Only one of them succeeds in removing an entry, leases prevent
 double work, and deleting an object twice does no harm.
@@ -115,7 +115,7 @@ class OrphanResult(Struct, frozen=True):
 
 
 async def sweep_orphans(archive: Archive, *, age: float) -> OrphanResult:
-    """Go through all objects. Delete those that no entry will need, and restore the entries that are missing.
+    """List all objects. Delete those that no entry will need, and restore missing entries.
 
     The objects of an upload stay if it is younger than `age` seconds, or holds its lease. Nothing is deleted
     while the catalog is incomplete. Markers of removals are deleted when their time is over.

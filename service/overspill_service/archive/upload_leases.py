@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RENEW_SECONDS: Final = 60.0
-"""When an upload takes its lease, and how often it renews it."""
+"""Seconds after which an upload takes its lease, and between renewals."""
 LEASE_SECONDS: Final = 600.0
-"""How long the lease lasts after it was renewed last."""
+"""Seconds for which the lease lasts after its last renewal."""
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
 """One upload: turn a body into segments in the object store, with constant memory.
 
 One segment is stored while the next is compressed; no more than two are in memory. While memory is short,
-segments are smaller, and each is stored before the next one begins. No segment is stored for which the
-tenant's quota has no room. An upload that fails or is cancelled deletes its segments. What a crash leaves
-behind is an orphan.
+segments are smaller, and each is stored before the next one begins. A segment is stored only if the tenant's
+quota has room for it. An upload that fails or is cancelled deletes its segments. What a crash leaves behind
+is an orphan.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Upload:
             self._put_task.exception()  # read its failure, or asyncio reports it as never retrieved
 
     async def add(self, framed: Framed) -> None:
-        """Take one frame more. A segment that is full with it is stored meanwhile."""
+        """Take one more frame. If the segment is full with it, it is stored in the background."""
         size = SMALL_SEGMENT_BYTES if self._memory.is_short else SEGMENT_SIZE
         if self._stored >= size or len(self._frames) >= SEGMENT_FRAMES:
             await self._put(b"", is_last=False)

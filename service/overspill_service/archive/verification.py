@@ -1,7 +1,6 @@
-"""Check what is stored of a capture before its content is acknowledged again.
+"""Check the stored bytes of a capture before its content is acknowledged again. Every frame is read.
 
-Every frame is read. A client that repeats a large body does not wait for the end of the check: it continues
-while the body comes.
+A client that repeats a large body does not wait for the end of the check: it continues while the body comes.
 """
 
 from __future__ import annotations

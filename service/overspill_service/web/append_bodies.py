@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from overspill_service.web.context import RequestContext
 
 INLINE_BYTES: Final = 64 * 1024
-"""Content that is decoded on the event loop, at most."""
+"""The most content, in bytes, that is decoded on the event loop."""
 COPIES: Final = 2
-"""How often the content of an append is in memory."""
+"""The number of copies of an append's content in memory."""
 DECODED_BYTES: Final = COPIES * wire.MAX_APPEND + WINDOW_SIZE
 """Memory for a body that may decode to as much as an append may have."""
 _SEVERAL: Final = "send the content in several appends"
@@ -53,7 +53,10 @@ async def append_body(context: RequestContext[Any]) -> AsyncIterator[bytes]:
 
 
 async def _hold(context: RequestContext[Any], stack: AsyncExitStack, size: int) -> None:
-    """Hold memory instead of what is held. That is given back first: no two appends wait for each other."""
+    """Hold other memory.
+
+    The present memory is given back first, so that no two appends wait for each other.
+    """
     await stack.aclose()
     queue = context.service.archive.memory.queue_for(size)
     await stack.enter_async_context(queue.shares(context.principal.tenant.name, size))

@@ -1,4 +1,4 @@
-"""The line of a request in the audit log: who did what, from where, to what, and what became of it."""
+"""The line of a request in the audit log: who did what, from where, to what, and with which outcome."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _ABOUT: Final = ("capture", "captures", "stored_size", "held", "session", "api_key", "new_api_key")
-"""Fields of the request's log lines that say what it was about."""
+"""Fields of the request's log lines that name its subject."""
 _NAMED: Final = {"id": "api_key"}
-"""What parameters of paths are called here."""
+"""The names of path parameters in the audit log."""
 _LONGEST: Final = 256
 """Bytes of a name in a line: some daemons of syslog cut a line of 8 KiB."""
 
 ACTIONS: Final = web.AppKey("actions", dict[tuple[str, str], Action])
-"""What the routes do, by their methods and paths."""
+"""The actions of the routes, by their methods and paths."""
 
 
 def begin(request: web.Request) -> None:
-    """Note what a request wants, before anything can refuse it."""
+    """Note the action of a request, before anything can refuse it."""
     exchange = request[EXCHANGE]
     exchange.action = request.app[ACTIONS].get((request.method, exchange.route))
 
@@ -68,7 +68,7 @@ async def end(request: web.Request, status: int | None) -> None:
 
 
 def _about(request: web.Request, known: dict[str, Any]) -> dict[str, Any]:
-    """Return what a request was about: what its path names, and what was found out meanwhile."""
+    """Return the subject of a request: the names in its path, and the fields found since."""
     asked: dict[str, Any] = {_NAMED.get(name, name): value for name, value in request.match_info.items()}
     if CAPTURE_ID.fullmatch(asked.get("ref", "")):
         asked["capture"] = asked.pop("ref")

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from overspill_service.web.tokens import Tokens
 
 KEY_CACHE_SECONDS: Final = 10.0
-"""How long a key from the catalog is trusted without asking again. A revocation takes up to this long."""
+"""Seconds for which a key from the catalog is trusted without asking again.
+
+A revocation takes up to this long.
+"""
 MAX_CACHED_KEYS: Final = 10_000
 # No text after a colon or "Bearer" here: where clients show a reason to models, that is left out as a secret.
 NO_KEY: Final = "this service needs a key, and the request has none in the header `Authorization`"
@@ -52,7 +55,7 @@ class CachedKey(NamedTuple):
     """A key of the catalog that was found a moment ago."""
 
     until: float
-    """By the monotonic clock: until when the catalog is not asked again."""
+    """The time, by the monotonic clock, until which the catalog is not asked again."""
     expires: float | None
     """By the shared clock: when the key expires."""
     principal: Principal
@@ -127,7 +130,7 @@ class Authenticator:
     async def of_hash(self, key_hash: str) -> Principal:
         """Return the principal of a key by its hash.
 
-        Raises `Unauthorized` if the key is no more, and `CatalogIncomplete` if nobody knows that.
+        Raises `Unauthorized` if the key was removed, and `CatalogIncomplete` if that is not known.
         """
         if self._local_key and key_hash == hash_key(self._local_key):
             return self._directory.local(key_hash)
@@ -166,7 +169,7 @@ class Authenticator:
         return await self._authenticate(key, address)
 
     async def _of_token(self, tokens: Tokens, token: str, address: str) -> Principal:
-        """Return whom a token stands for. Raises `RateExceeded` after too many that are not the issuer's."""
+        """Return the principal of a token. Raises `RateExceeded` after too many that are not the issuer's."""
         guesses = None if tokens.is_known(token) else self._rates.require_guesses_left(address)
         try:
             return await tokens.principal(token, self._directory)
@@ -176,7 +179,10 @@ class Authenticator:
             raise
 
     async def _of_local_key(self, key: str) -> Principal:
-        """Return the principal of a machine's user: a client sends that key by itself, wanted or not."""
+        """Return the principal of a machine's user.
+
+        A client sends that key by itself, even where none is needed.
+        """
         if self._local_key and hmac.compare_digest(key, self._local_key):
             return self._directory.local(hash_key(key))
         if await self._mode.is_open():
@@ -237,9 +243,10 @@ class Authenticator:
         return principal
 
     async def _record(self, key_hash: str) -> KeyRecord | None:
-        """Return a key of the catalog. An incomplete one may be older than its revocation or rotation.
+        """Return a key of the catalog.
 
-        A record that cannot be decoded is read from the object store.
+        An incomplete catalog may be older than the key's revocation or rotation. A record that cannot be
+        decoded is read from the object store.
         """
         try:
             found = await self._catalog.find_key(key_hash)

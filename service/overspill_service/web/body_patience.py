@@ -1,4 +1,4 @@
-"""Refuses bodies that come too slowly: a client that trickles must not hold its place for ever."""
+"""Refuses bodies that come too slowly, so that a slow client does not hold its place without end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BodyPatience:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Count the time of the block as waited for the client."""
+        """Count the time of the block as time spent waiting for the client."""
         since = self._clock()
         yield
         self._waited += self._clock() - since
@@ -71,7 +71,7 @@ async def body_chunks(request: web.Request, settings: Settings) -> AsyncIterator
 
 
 async def _next_chunk(request: web.Request, idle: float) -> bytes:
-    """Return what has come of a body, empty at its end. Raises `TimeoutError` after `idle` seconds."""
+    """Return the next bytes of a body, empty at its end. Raises `TimeoutError` after `idle` seconds."""
     content = request.content
     if content.is_eof():  # all has come: a timer would cost more than the rest of the read
         return content.read_nowait()

@@ -25,7 +25,7 @@ CHUNK: Final = 32
 
 
 class Span(NamedTuple):
-    """A time that is asked for, in seconds since the epoch, and the length of its buckets."""
+    """The requested time, in seconds since the epoch, and the length of its buckets."""
 
     since: float
     until: float
@@ -33,7 +33,10 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, query: Query, now: float, usual: float) -> Span:
-        """Return what a query asks for; none is older than what is kept. Raises `InvalidParameter`."""
+        """Return the time that a query asks for, not older than the kept buckets.
+
+        Raises `InvalidParameter`.
+        """
         since, until = _ends(query, now, usual)
         resolution = _resolution(getattr(query, "step", None), now - since)
         kept_since = now - resolution.kept - resolution.seconds
@@ -47,7 +50,7 @@ class Span(NamedTuple):
 
 
 def _ends(query: Query, now: float, usual: float) -> tuple[float, float]:
-    """Return the first and the last instant that are asked for. Raises `InvalidParameter`."""
+    """Return the first and the last instant of the request. Raises `InvalidParameter`."""
     until = now if query.until is None else max(0, min(seconds_of(query.until), now + DAYS.seconds))
     since = max(0, until - usual if query.since is None else seconds_of(query.since))
     if since >= until:

@@ -123,7 +123,7 @@ def _session_of(context: RequestContext[Any]) -> str:
 
 
 async def _receipt(context: RequestContext[Any], removed: wire.Removed, *, is_whole: bool) -> web.Response:
-    """Answer with what was removed and what remains. The audit log has the figures too."""
+    """Answer with a receipt: the removed captures, and what remains. The audit log has the figures too."""
     logs.bind_fields(captures=removed.captures, stored_size=removed.stored_size)
     if removed.held:
         logs.bind_fields(held=removed.held)
@@ -139,7 +139,7 @@ async def usage(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 def entry_headers(entry: wire.Entry) -> dict[str, str]:
-    """Return the headers that tell a HEAD request about a capture."""
+    """Return the headers that describe a capture in the answer to HEAD."""
     return {
         Header.SHA256: entry.sha256,
         Header.SIZE: str(entry.size),

@@ -1,6 +1,6 @@
-"""The address that a request comes from: its connection's, or that which a trusted proxy has noted.
+"""The address that a request comes from: its connection's, or the one that a trusted proxy has noted.
 
-A proxy adds the address of its own client at the end of a header. What stands before that came from the
+A proxy adds the address of its own client at the end of a header. Everything before that came from the
 client, which can write anything. So the header counts only on connections of trusted proxies, and is read
 from its end: the first address that is not a trusted proxy is the client's.
 """
@@ -65,7 +65,7 @@ class ClientAddresses:
         return _is_in(address, self._proxies)
 
     def may_scrape(self, request: web.Request, address: str) -> bool:
-        """Return whether a request of this address comes from where the metrics may be read without a key.
+        """Return whether a request from this address may read the metrics without a key.
 
         A proxy's own address counts for the proxy's own requests only, not for those that it passes on.
         """
@@ -80,12 +80,12 @@ def _is_in(address: str, networks: Sequence[Network]) -> bool:
 
 
 def _hops(request: web.Request) -> Iterator[str]:
-    """Yield what `X-Forwarded-For` lists, the last first."""
+    """Yield the addresses in `X-Forwarded-For`, the last one first."""
     return reversed(",".join(request.headers.getall(hdrs.X_FORWARDED_FOR, ())).split(","))
 
 
 def _standard_hops(request: web.Request) -> Iterator[str]:
-    """Yield what `Forwarded` lists, the last first: an empty text for an element that is malformed.
+    """Yield the addresses in `Forwarded`, the last one first. A malformed element yields an empty text.
 
     It is read from its end: a client that opens a quoted text hides in it what a proxy writes behind.
     """
@@ -98,7 +98,7 @@ def _standard_hops(request: web.Request) -> Iterator[str]:
 
 
 def _last_element(field: str, end: int) -> int | None:
-    """Return where the element begins that ends there. None if what stands there is none."""
+    """Return the start of the element that ends there. None if there is no element."""
     comma = end
     while comma >= 0:
         comma = field.rfind(",", 0, comma)  # or one in a quoted text
@@ -117,7 +117,7 @@ def _hop_of(element: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _normal(address: str) -> str:
-    """Return the address in its usual form, an IPv4 address as such. Empty for what is none."""
+    """Return the address in its usual form; a mapped IPv4 address as IPv4. Empty if it is no address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -49,7 +49,7 @@ def is_not_modified(headers: Headers, method: str, tag: str | None, *, exists: b
 
 
 def allows_range(headers: Headers, tag: str) -> bool:
-    """Return whether `If-Range`, if given, is this very tag.
+    """Return whether `If-Range`, if given, is exactly this tag.
 
     A weak tag or a date never is (section 13.1.5).
     """

@@ -60,7 +60,7 @@ async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
 def etag(entry: Entry, *, as_stored: bool) -> str:
     """Return the strong validator of a representation: the content's digest, and a suffix for zstd.
 
-    A live capture has no digest yet: its upload and its size name what there is of it.
+    A live capture has no digest yet, so its upload and its present size are used.
     """
     name = f"{entry.upload}-{entry.size}" if entry.is_live else entry.sha256.hex()
     return f'"{name}{"-zstd" if as_stored else ""}"'

@@ -54,7 +54,7 @@ FETCH_SITE = "Sec-Fetch-Site"
 MAX_BODY = 1024 * 1024
 """Bytes of a JSON body, at most."""
 BODY_COPIES = 2
-"""How often a JSON body is in memory: as bytes and as a struct."""
+"""The copies of a JSON body in memory: as bytes and as a struct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,18 @@ class RequestContext(Generic[Q_co]):
         return self.request.match_info["ref"]
 
     async def entry(self) -> Entry:
-        """Return the capture that the path names. A live one has what is accepted of it as of now."""
+        """Return the capture that the path names. A live one has all bytes that are accepted now."""
         return await self.as_of_now(await self.captured())
 
     async def as_of_now(self, entry: Entry) -> Entry:
-        """Return an entry, with what is accepted of a live one. Raises `Overloaded`."""
+        """Return an entry; a live one with all accepted bytes. Raises `Overloaded`."""
         return await self.service.live_views.of(entry, self.buffers)
 
     def release(self) -> bool:
-        """Give the memory of the last `entry` back. Return whether it had any: then it is used no more."""
+        """Give back the memory of the last `entry`.
+
+        Return whether it had any; then it must not be used again.
+        """
         return self.buffers.close()
 
     async def captured(self) -> Entry:
@@ -100,7 +103,10 @@ class RequestContext(Generic[Q_co]):
         return entry
 
     def shown(self, entry: Entry) -> wire.Entry:
-        """Return the entry as the key may see it: without the scope `read`, only what its holder knows."""
+        """Return the entry as the key may see it.
+
+        Without the scope `read` it has only what the sender knows.
+        """
         whole = entry.to_wire()
         if Scope.READ in self.principal.scopes:
             return whole
@@ -123,7 +129,7 @@ class RequestContext(Generic[Q_co]):
         )
 
     async def require_still(self, scope: Scope) -> None:
-        """Check again whether the request's key may do this, before an answer tells what came meanwhile.
+        """Check again whether the request's key may do this, before an answer shows newer content.
 
         Raises `Unauthorized`, `Forbidden`, `RateExceeded`, and `CatalogIncomplete` for a key that an
         incomplete catalog does not know. Nothing new comes while the back ends do not answer, so nothing is
@@ -223,7 +229,7 @@ class RequestContext(Generic[Q_co]):
 
 
 def with_state(entry: Entry, answer: A) -> A:
-    """Return the answer with the state of a capture that is not complete, and what is missing of it."""
+    """Return the answer with the state of an incomplete capture, and a note on its missing bytes."""
     if entry.state is wire.State.COMPLETE:
         return answer
     answer = msgspec.structs.replace(answer, state=entry.state)

@@ -1,4 +1,4 @@
-"""Holds what the parts of the web layer tell each other about one request and its answer."""
+"""The facts about one request and its answer that the parts of the web layer share."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Exchange:
     is_admitted: bool = False
     """A tenant sent it, and it was admitted as one of the tenant's."""
     bucket: TokenBucket | None = None
-    """What the request was counted in, if its tenant or key has a rate."""
+    """The bucket in which the request was counted, if its tenant or key has a rate."""
     response: web.StreamResponse | None = None
     """The response whose header may have been sent already."""
     action: Action | None = None
-    """What the request does, if the audit log is on."""
+    """The action of the request, if the audit log is on."""
     are_reads_audited: bool = False
     span: RequestSpan | None = None
 

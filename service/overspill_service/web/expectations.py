@@ -1,6 +1,6 @@
 """`Expect: 100-continue`: a client that waits before it sends a body (RFC 9110, section 10.1.1).
 
-It is told to go on when the body is wanted. So a refusal that needs no body costs none.
+The client is told to go on when the body is needed. So a refusal that needs no body costs none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def note_expectation(request: web.Request) -> None:
 
 
 def require_known_expectation(request: web.Request) -> None:
-    """Raise `ExpectationFailed` for another expectation than to be told to continue."""
+    """Raise `ExpectationFailed` for any other expectation than 100-continue."""
     if request.get(_IS_UNKNOWN):
         raise ExpectationFailed("Expect may be 100-continue and nothing else")
 

@@ -1,4 +1,4 @@
-"""Sums of a dashboard: of several buckets together, of all tools together, and of the tools with the most.
+"""Sums for a dashboard: of several buckets together, of all tools together, and of the largest tools.
 
 A month of a busy tenant has more than a hundred thousand sums. So they are added as they are packed, and
 grouped by the places of their cells: buckets of one tenant mostly have the same cells.
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 MAX_CELLS_TOGETHER: Final = 20_000
 """Sums of several buckets together. Those of `other` come on top, as in one bucket."""
 _SIGNS: Final = {"tool_output_bytes": 1, "tool_output_kept_bytes": -1}
-"""What makes the bytes that stayed out of conversations."""
+"""The figures that make the bytes that stayed out of conversations."""
 
 
 class Layout(NamedTuple):
-    """At which places the sums of some cells are."""
+    """The places of the sums of some cells."""
 
     kinds: dict[Cell, list[int]]
     """Those of all tools together, by figure and outcome."""
@@ -37,14 +37,14 @@ class Layout(NamedTuple):
     names: list[str]
     """The tools by their numbers."""
     weighed: list[int]
-    """Where the sums are that make the bytes that stayed out of conversations."""
+    """The places of the sums that make the bytes that stayed out of conversations."""
     signs: np.ndarray[tuple[int], np.dtype[np.float64]]
     """1 or -1 for each of these."""
     numbers: np.ndarray[tuple[int], np.dtype[np.int64]]
     """The tool of each of these."""
 
     def largest(self, amounts: list[int], top: int) -> list[str]:
-        """Return the tools whose outputs kept the most bytes out of conversations, those first."""
+        """Return the tools by the bytes that they kept out of conversations, most bytes first."""
         weights = self.signs * np.array([*map(amounts.__getitem__, self.weighed)], dtype=np.float64)
         kept_out = np.bincount(self.numbers, weights=weights, minlength=len(self.names))
         order = np.argsort(-kept_out, kind="stable")[: top + 1].tolist()
@@ -81,7 +81,7 @@ def together(sums: Packed) -> Sums:
 
 
 def add(total: Packed, sums: Mapping[str, int]) -> bool:
-    """Add packed sums to a total. Return False if some count as those of `other`, for want of room."""
+    """Add packed sums to a total. Return False if there was no room for some, which then count as `other`."""
     if (
         len(total) + len(sums) > MAX_CELLS_TOGETHER
         and len(sums.keys() - total.keys()) + len(total) > MAX_CELLS_TOGETHER
@@ -102,7 +102,7 @@ def _add_bounded(total: Packed, sums: Mapping[str, int]) -> None:
 
 
 def subtract(total: Packed, sums: Mapping[str, int]) -> None:
-    """Take a bucket out of a total that has it. What is nothing then goes."""
+    """Subtract a bucket from a total that includes it. Sums that become 0 are removed."""
     for cell, amount in sums.items():
         left = total.get(cell, 0) - amount
         if left:

@@ -36,9 +36,9 @@ LAST_EVENT_ID: Final = "Last-Event-ID"
 SMALL_PROGRAM: Final = 256
 """Instructions of a pattern of which thousands fit into memory."""
 CHECK_SECONDS: Final = 4.0
-"""How long an open answer goes on without asking whether its key is still good."""
+"""Seconds for which an open answer goes on without checking whether its key is still valid."""
 UNTIMED_BYTES: Final = 32 * 1024
-"""Bytes that an empty transport has room for: its own limit is no less than 64 KiB."""
+"""Bytes for which an empty transport has room: its own limit is at least 64 KiB."""
 HEADERS: Final = {
     "Content-Security-Policy": UNTRUSTED["Content-Security-Policy"],
     hdrs.CACHE_CONTROL: "no-store, no-transform",
@@ -103,7 +103,10 @@ async def _write(context: RequestContext[Any], response: web.StreamResponse, eve
 
 
 async def _while_allowed(context: RequestContext[Any], events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield events until the request's key is revoked, or has expired: who connects again learns why."""
+    """Yield events until the request's key is revoked or has expired.
+
+    A client that connects again learns why.
+    """
     checked = time.monotonic()
     async for event in events:
         if time.monotonic() - checked > CHECK_SECONDS:

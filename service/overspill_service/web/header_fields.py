@@ -47,7 +47,7 @@ def single_field(headers: Headers, name: str) -> str | None:
 
 
 def whole_number(field: str, most_digits: int = MAX_OFFSET_DIGITS) -> int | None:
-    """Return the number in a field, None if it holds none, or one of more digits."""
+    """Return the number in a field. None if there is no number, or one with too many digits."""
     return int(field) if field.isascii() and field.isdecimal() and len(field) <= most_digits else None
 
 
@@ -61,7 +61,7 @@ def require_small(request: web.Request) -> int:
 
 
 def is_framed_plainly(request: web.Request) -> bool:
-    """Return whether nobody on the way can see another end of the body (RFC 9112, sections 6.1 and 6.3)."""
+    """Return whether every server on the way sees the same end of the body (RFC 9112, 6.1 and 6.3)."""
     coding = list_field(request.headers, hdrs.TRANSFER_ENCODING)
     return coding is None or (coding.strip().lower() == "chunked" and request.version >= HttpVersion11)
 
@@ -72,8 +72,8 @@ def require_well_formed(request: web.Request) -> None:
     Also for one whose body has another transfer coding than `chunked`, or one in HTTP/1.0; for another
     version of HTTP; and for a target with another host than that of `Host`.
 
-    Without the last check a grep for `%FF` would search for these three characters. Raises `InvalidHeader`
-    if a browser's word on where a request comes from is given twice.
+    Without the last check a grep for `%FF` would search for these three characters. Raises `InvalidHeader` if
+    a browser's field about the origin of a request is given twice.
     """
     headers = request.headers
     if request.version not in _VERSIONS:

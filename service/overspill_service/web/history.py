@@ -1,8 +1,8 @@
 """Figures of past buckets, for dashboards.
 
-Over a month of many tools the buckets take long to read. What was computed from those that have ended is kept
-in the catalog as a roll-up. It moves on with the time: the buckets that ended since are added, and those that
-are too old by then are subtracted.
+Over a month of many tools the buckets take long to read. The figures of buckets that have ended are kept in
+the catalog as a roll-up. It moves on with the time: newer buckets are added when they have ended, and buckets
+that have become too old are subtracted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEPT_SECONDS: Final = 86_400.0
 """A roll-up is made anew from all its buckets after this time."""
 MONTH: Final = 30 * 86_400
 LENGTHS: Final = frozenset({3_600, 86_400, 7 * 86_400, MONTH})
-"""Times of which roll-ups are kept, in seconds: those that dashboards offer, so that there are few."""
+"""The lengths of roll-ups, in seconds: only those that dashboards offer, so there are few."""
 MAX_SIZE: Final = 4 * 2**20
 """Bytes of a roll-up that is kept, before it is compressed."""
 _FORMAT: Final = 1
@@ -83,13 +83,13 @@ def rollup_name(resolution: Resolution, length: int) -> str:
 
 
 class History:
-    """Reads what happened in a time. One for each process."""
+    """Reads the figures of a time. One for each process."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._prepared_day = 0
         self._prepared: set[str] = set()
-        """Tenants of whose 30 days before this day a process has made the roll-up."""
+        """Tenants whose roll-up of the 30 days before today a process has made."""
 
     async def figures(
         self, catalog: Statistics, tenant: str, asked: Span, now: float, tool: str | None = None
@@ -175,7 +175,7 @@ def _is_there(start: int, asked: Span, now: float) -> bool:
 async def _read(
     catalog: Statistics, tenant: str, asked: Span, starts: range, now: float, tool: str | None = None
 ) -> Rollup:
-    """Return the roll-up of these buckets from nothing else."""
+    """Return the roll-up of these buckets, read anew."""
     found = Rollup(starts[0] if starts else 0, starts[-1] if starts else 0, now, {}, {})
     async for start, sums in packed_buckets(catalog, tenant, asked.resolution, starts, tool):
         found.add(tenant, start, sums)

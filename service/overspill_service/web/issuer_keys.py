@@ -25,7 +25,7 @@ ALGORITHMS: Final = (*RSA_ALGORITHMS, "ES256", "ES384", "ES512", "EdDSA")
 REFRESH_SECONDS: Final = 300.0
 """How long the issuer's keys are used before they are read again."""
 RETRY_SECONDS: Final = 10.0
-"""How long a key that is not among them is not looked for again: anybody can name any key in a token."""
+"""Seconds for which an unknown key is not looked for again: anyone can name any key in a token."""
 FETCH_SECONDS: Final = 5.0
 MAX_BYTES: Final = 2**20
 _KINDS: Final = ("RSA", "EC", "OKP")
@@ -54,7 +54,7 @@ class IssuerKeys:
         """Return the key, None if the issuer has none with this id. Raises `CredentialsUnavailable`.
 
         A request with a known key never waits for requests that invent one. A client that hangs up does not
-        end the reading: otherwise one that hangs up again and again would keep all others from new keys.
+        end the reading. Otherwise a client that hangs up again and again would keep all others from new keys.
         """
         if key_id not in self._keys or self._is_worth_reading(key_id):
             async with self._lock:
@@ -71,7 +71,7 @@ class IssuerKeys:
         return (is_old or key_id not in self._keys) and now - self._tried_at > RETRY_SECONDS
 
     async def _refresh(self) -> None:
-        """Read the keys. If that fails, those that were read before stay in use."""
+        """Read the keys. If that fails, the present keys stay in use."""
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 text = await (self._fetch() if "://" in self._source else asyncio.to_thread(self._load))
@@ -83,7 +83,7 @@ class IssuerKeys:
             self._read_at = time.monotonic()
 
     async def _fetch(self) -> str:
-        """Return what the issuer serves. Nothing is decompressed: a small answer may be a large text."""
+        """Return the issuer's answer. Nothing is decompressed: a small answer may be a large text."""
         async with (
             aiohttp.ClientSession(auto_decompress=False) as session,
             session.get(

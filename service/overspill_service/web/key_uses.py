@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
 
 USE_SECONDS: Final = 60.0
-"""How precisely the last use of a key is recorded."""
+"""The precision of a key's last use, in seconds."""
 MAX_REMEMBERED: Final = 10_000
-"""Of how many keys this process remembers when it noted them last."""
+"""The number of keys whose last note this process remembers."""
 
 
 class KeyUses:
@@ -26,7 +26,7 @@ class KeyUses:
     def __init__(self, catalog: Catalog, clock: Callable[[], float]) -> None:
         self._catalog, self._clock = catalog, clock
         self._unreported: dict[str, float] = {}
-        """What the catalog was not told yet."""
+        """Uses that the catalog does not know yet."""
         self._noted: Latest[str, float] = Latest(MAX_REMEMBERED)
 
     def note(self, key_hash: str) -> None:
@@ -36,7 +36,7 @@ class KeyUses:
             self._noted[key_hash] = self._unreported[key_hash] = now
 
     async def report(self) -> None:
-        """Tell the catalog what it does not know yet. Raises `CatalogUnavailable`; forgets nothing then."""
+        """Write the new uses to the catalog. Raises `CatalogUnavailable`, and then forgets nothing."""
         uses, self._unreported = self._unreported, {}
         try:
             if uses:

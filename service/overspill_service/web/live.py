@@ -50,7 +50,7 @@ async def begin(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 
 async def _require_no_body(context: RequestContext[Any]) -> None:
-    """Raise `BadRequest` for a body. A client that waits to send one is not told to."""
+    """Raise `BadRequest` for a body. A client that waits to send one is not told to continue."""
     if not context.request.content_length:
         async for _ in body_chunks(context.request, context.service.settings):
             break
@@ -98,7 +98,7 @@ async def complete(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 @asynccontextmanager
 async def _telling_progress(context: RequestContext[Any]) -> AsyncIterator[None]:
-    """Let a refusal within the block say how far the capture is, if the caller may know that."""
+    """Add the capture's progress to a refusal in the block, if the caller may know it."""
     try:
         yield
     except (CatalogUnavailable, Absent, Denied):

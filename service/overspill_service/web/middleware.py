@@ -114,7 +114,7 @@ async def _answer(
     exchange: Exchange,
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
 ) -> web.StreamResponse:
-    """Answer a request. Who has no tenant may have to wait for that, but for health."""
+    """Answer a request. A request without a tenant may have to wait, except those for health."""
     response = await _answer_now(request, exchange, handler)
     if exchange.is_admitted or exchange.route in PROBES:
         return response
@@ -157,7 +157,7 @@ def _require_connection(request: web.Request, exchange: Exchange) -> None:
 
 
 def _require_own_origin(request: web.Request, exchange: Exchange) -> None:
-    """Raise `ForeignOrigin` for what a page of another site has sent, or what was sent to another host.
+    """Raise `ForeignOrigin` for a request that a page of another site has sent, or that names another host.
 
     Balancers ask for health by names of their own.
     """
@@ -217,14 +217,14 @@ def _abort(request: web.Request, exchange: Exchange, error: Exception) -> None:
 
 
 def _request_id(request: web.Request) -> str:
-    """Return the request's id: the client's if it is harmless, and no key, else a new one."""
+    """Return the request's id: the client's if it is harmless and not a key, else a new one."""
     given = request.headers.get(Header.REQUEST_ID)
     is_allowed = given is not None and _ALLOWED_ID.fullmatch(given) and not KEY_PATTERN.search(given)
     return given if given is not None and is_allowed else random_bytes(8).hex()
 
 
 def span_of(request: web.Request, exchange: Exchange) -> AbstractContextManager[None]:
-    """Return the block of the request's span. What is asked again and again by machines has none."""
+    """Return the block of the request's span. Requests that machines repeat all the time have none."""
     spans, route = exchange.service.spans, exchange.route
     if spans is None or route in HEALTH:
         return _NO_SPAN

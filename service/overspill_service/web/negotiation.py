@@ -44,7 +44,7 @@ def choose_coding(accept_encoding: str | None, *, is_range: bool = False) -> str
 
 
 def takes_gzip(accept_encoding: str | None) -> bool:
-    """Return whether the client names gzip among what it decodes."""
+    """Return whether the client says that it decodes gzip."""
     return _weights(accept_encoding or "").get("gzip", 0.0) > 0
 
 
@@ -91,7 +91,7 @@ def _weights(field: str) -> Mapping[str, float]:
 
 @lru_cache(maxsize=256)
 def _known_weights(field: str) -> Mapping[str, float]:
-    """Do the same as `_parsed_weights`: clients send the same few fields again and again."""
+    """Return what `_parsed_weights` does, from a cache: clients send the same few fields again and again."""
     return _parsed_weights(field)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog import Catalog
 
 MODE_SECONDS: Final = 5.0
-"""How long the answer whether requests need a key is trusted."""
+"""Seconds for which the answer whether requests need a key is reused."""
 
 
 class OpenMode:

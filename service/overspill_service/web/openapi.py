@@ -60,7 +60,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
 
 _KEY: Final[list[dict[str, Any]]] = [{"key": []}]
 _SECURITY: Final[dict[Any, list[dict[str, Any]]]] = {PUBLIC: [], SCRAPER: [{}, *_KEY]}
-"""What access needs; an empty object is not a credential."""
+"""The credentials that each access needs. An empty object means none."""
 
 
 def _kinds(route: Route) -> list[type[Struct]]:
@@ -128,7 +128,10 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _path_schema(route: Route, name: str) -> dict[str, Any]:
-    """Return the schema of a path parameter. Storing takes only an id: a call id does not say the content."""
+    """Return the schema of a path parameter.
+
+    Storing takes only a capture id: a call id does not name the content.
+    """
     return {"pattern": f"^{ID}$"} if route.method == "PUT" else PATH_PARAMETERS[name][1]
 
 
@@ -177,7 +180,7 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
 def route_for(routes: Iterable[Route]) -> Route:
     """Return the route of the description. It describes the other routes and itself.
 
-    The description is made in a thread when somebody asks for it first: it takes 30 ms.
+    The description is made in a thread at the first request for it, because it takes 30 ms.
     """
     described = tuple(routes)
 

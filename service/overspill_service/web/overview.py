@@ -1,4 +1,4 @@
-"""Routes for dashboards: figures over time, the tools with the most, and advice on these, in one answer."""
+"""Routes for dashboards: figures over time, the largest tools, and advice on these, in one answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 USUAL_SECONDS: Final = 86400.0
 ANSWER_SIZE: Final = 16 * 2**20
-"""Bytes of memory for an answer with what it is made of."""
+"""Bytes of memory for an answer and the figures that it is made of."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ def _advice(figures: ToolFigures) -> wire.UsualAdvice:
 
 @lru_cache(maxsize=1_024)
 def _advice_on(packed: bytes) -> wire.UsualAdvice:
-    """Return the advice on packed figures: most tools have those of the last time somebody looked."""
+    """Return the advice on packed figures. It is cached, because most tools' figures have not changed."""
     figures = msgspec.msgpack.decode(packed, type=ToolFigures)
     usual = usual_settings(figures.tool)
     found = advice_on(figures, usual)

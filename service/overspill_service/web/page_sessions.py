@@ -1,4 +1,4 @@
-"""Sessions of the web page: what a browser holds in the place of a key, sealed by the service.
+"""Sessions of the web page: a browser holds one instead of a key, sealed by the service.
 
     base64url(claims as JSON) . base64url(HMAC-SHA-256 of that)
 
@@ -43,7 +43,7 @@ SECRET_BYTES: Final = 32
 MAX_COOKIE: Final = 4096
 SAFE: Final = frozenset({"GET", "HEAD"})
 TRUST_SECONDS: Final = 10.0
-"""How long a session is not looked up again that was not signed out."""
+"""Seconds for which a session that was not signed out is not looked up again."""
 MAX_TRUSTED: Final = 10_000
 SIGN_INS_RATE: Final = 1.0
 SIGN_INS_BURST: Final = 60
@@ -126,7 +126,7 @@ class PageSessions:
         return found
 
     async def end(self, sealed: str) -> None:
-        """Sign a session out: who has its cookie can do no more with it, after seconds on other replicas."""
+        """Sign a session out: its cookie stops working; on other replicas after some seconds."""
         found = await self._unseal(sealed, Use.SESSION) if sealed else None
         if found is not None:
             await self._catalog.lease(_sign_out_lease(found), "page", found.until - self._clock())

@@ -28,13 +28,16 @@ SECURITY_HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     hdrs.SERVER: "overspill",
 }
-"""Headers of every answer that has no other value of its own. Browsers keep and pass on nothing of it."""
+"""Headers of every answer that has no other value for them.
+
+Browsers then store nothing and pass nothing on.
+"""
 
 log = logging.getLogger(__name__)
 
 
 def underlying(error: Exception) -> Exception:
-    """Return the error to report: what the process lacks if that is the cause, else the error itself."""
+    """Return the error to report: the lack of a resource if that is the cause, else the error itself."""
     is_plain = isinstance(error, ServiceError) and not isinstance(error, Unavailable)
     return error if is_plain else resource_failure(error) or error
 
@@ -85,7 +88,7 @@ def response_of(problem: Problem, error: Exception) -> web.Response:
 
 
 def _rate_limit_fields(error: Exception) -> dict[str, str]:
-    """Return what a refused request had too much of (draft-ietf-httpapi-ratelimit-headers-10)."""
+    """Return the fields about the limit that a request exceeded (draft-ietf-httpapi-ratelimit-headers-10)."""
     if isinstance(error, RateExceeded):
         name = error.policy.partition(";")[0]
         return {RATE_LIMIT_POLICY: error.policy, RATE_LIMIT: f"{name};r=0;t={error.retry_after}"}

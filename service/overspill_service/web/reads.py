@@ -76,7 +76,7 @@ async def between(context: RequestContext[wire.LinesQuery]) -> web.Response:
 
 
 def _nothing(mode: str, extent: Extent, caps: Caps) -> lines.LineRead:
-    """Return a read of no line: none came since the instant that was asked for."""
+    """Return a read without lines: none came since the given instant."""
     return lines.LineRead(mode, extent.lines + 1, None, 0, extent, caps=caps, ansi=False)
 
 

@@ -52,7 +52,7 @@ FREQUENT: Final = frozenset({Path.CAPTURE, Path.APPEND, Path.HEAD, Path.TAIL, Pa
 """Paths that come first: aiohttp compares them one after the other."""
 SECONDS_BY_BYTE_RECEIVED: Final = 200e-9
 SECONDS_BY_BYTE_SENT: Final = 30e-9
-"""CPU time of reports of observations, and of listings, as measured."""
+"""Measured CPU time of reports of observations, and of listings, for each byte sent."""
 _NO_QUERY: Final = NoQuery()
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 """A parameter in a path. aiohttp's own takes no braces, which tool calls and sessions may have."""
@@ -78,7 +78,7 @@ class Route:
     action: Action | None = None
     """What the audit log calls it; None if it is not written down."""
     is_paced: bool = False
-    """It may keep the event loop busy for long: a tenant may do so for a fifth of the time."""
+    """It may keep the event loop busy for long. A tenant may do so for a fifth of the time."""
     is_negotiated: bool = False
     """The handler itself negotiates the coding and evaluates preconditions. For other routes the registry
     does.
@@ -193,7 +193,7 @@ async def _principal(service: Service, request: web.Request) -> Principal:
 
 
 async def _admitted(service: Service, request: web.Request, principal: Principal) -> Admitted:
-    """Wait until the request is admitted. No more of a body is read meanwhile. Raises `Overloaded`."""
+    """Wait until the request is admitted. Until then, no more of its body is read. Raises `Overloaded`."""
     admission, tenant = service.admission, principal.tenant.name
     service.mix.note(tenant)
     if (admitted := admission.try_admit(tenant, request.transport)) is not None:

@@ -1,6 +1,6 @@
-"""Lets replicas share what they count through the catalog, so that a limit holds for all of them together.
+"""Lets replicas share their counts through the catalog, so that a limit holds for all of them together.
 
-Once a second each replica tells how much of each limit it uses, but only of limits that it comes near to.
+Once a second each replica reports how much of each limit it uses, but only for limits that it comes near.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 TELL_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 3.0
-"""How long a figure counts after a replica has told it."""
+"""Seconds for which a figure counts after a replica has reported it."""
 MOST_TOLD: Final = 200
-"""The most figures that are told in one round: the highest ones."""
+"""The most figures in one report: the highest ones."""
 
 log = logging.getLogger(__name__)
 
 
 class SharedLimits(Protocol):
     what: str
-    """What is limited, for the log."""
+    """The name of the limited thing, for the log."""
 
     async def tell_once(self, catalog: Coordination) -> None:
-        """Tell what is used here, and hear what is used elsewhere. Raises `CatalogUnavailable`."""
+        """Report the use here, and read the use elsewhere. Raises `CatalogUnavailable`."""
 
 
 async def run_telling(catalog: Coordination, *limits: SharedLimits) -> None:
-    """Tell and hear once a second, until cancelled. Meanwhile each replica goes by what it knows."""
+    """Report and read once a second, until cancelled. In between, each replica relies on the last figures."""
     attempts = Attempts(log)
     while True:
         await asyncio.sleep(TELL_SECONDS)
@@ -46,13 +46,13 @@ async def run_telling(catalog: Coordination, *limits: SharedLimits) -> None:
 
 
 class Replica:
-    """Tells this process's figures to the other replicas, under a name of its own."""
+    """Reports this process's figures to the other replicas, under a name of its own."""
 
     def __init__(self) -> None:
         self._holder = secrets.token_hex(8)
 
     async def tell(self, catalog: Coordination, figures: Mapping[str, float]) -> dict[str, float]:
-        """Tell figures by name. Return what all others have told of them. Raises `CatalogUnavailable`."""
+        """Report figures by name. Return those of all other replicas. Raises `CatalogUnavailable`."""
         told = (
             catalog.tell(name, self._holder, figure, keep=KEEP_SECONDS) for name, figure in figures.items()
         )
@@ -62,8 +62,8 @@ class Replica:
 class ScanCpu:
     """Holds a tenant's scans on all replicas together to its CPU seconds a minute.
 
-    Each replica tells the CPU time that its own scans have used and not regained yet. It regains its part of
-    the limit.
+    Each replica reports the CPU time that its own scans have used and not regained yet. It regains its part
+    of the limit.
     """
 
     what = "scans"

@@ -39,13 +39,13 @@ SEVERAL_SECONDS: Final = 10.0
 ALL: Final = 100
 """Percent."""
 OF_KEY: Final = " key "
-"""Between a tenant and its key, in the names that replicas have for buckets."""
+"""The separator of a tenant and its key in the names of buckets."""
 SCRAPES_RATE: Final = 2.0
 SCRAPES_BURST: Final = 60
 """Requests for the metrics from one address: each costs milliseconds. Prometheus asks every 15 seconds."""
 UNKNOWN_KEYS_RATE: Final = 1.0
 UNKNOWN_KEYS_BURST: Final = 60
-"""Keys that are not known, from one address: each costs a question to the catalog."""
+"""Unknown keys from one address: each costs a request to the catalog."""
 STRANGERS_RATE: Final = 250.0
 STRANGERS_BURST: Final = 1000
 """Requests from one address that no tenant has sent: pages, unknown paths, missing keys."""
@@ -53,11 +53,11 @@ STRANGERS_SECONDS: Final = 5.0
 """How long such a request waits for its turn, at most."""
 MAX_ADDRESSES: Final = 10_000
 NEAR: Final = 0.1
-"""The part of a limit from which on replicas tell each other."""
+"""The part of a limit from which on replicas report to each other."""
 NEAR_SECONDS: Final = 60.0
-"""How long after that a replica goes on to tell, and to hear of the others."""
+"""Seconds after that for which a replica still reports, and reads the reports of others."""
 LEAST_SHARE: Final = 0.05
-"""What a replica grants in any case: more may be asked of it in the next moment."""
+"""The share that a replica grants in any case, because it may be asked for more in the next moment."""
 
 
 class KeysInUse:
@@ -125,7 +125,7 @@ class RequestRates:
     def _count_key(self, principal: Principal, rate: int) -> TokenBucket | None:
         """Count a request of a key. Return its bucket if other keys of its tenant are in use.
 
-        What is refused here does not count for the tenant: the others may have it.
+        A request that is refused here does not count for the tenant, so the other keys may use that part.
         """
         tenant, share = principal.tenant.name, principal.tenant.limits.max_key_share
         key = principal.key_hash[:KEY_ID_LENGTH] or principal.subject
@@ -199,7 +199,7 @@ class RequestRates:
         return bucket
 
     async def tell_once(self, catalog: Coordination) -> None:
-        """Tell what is asked here, and grant a share of each limit. Raises `CatalogUnavailable`."""
+        """Report the requests here, and grant a share of each limit. Raises `CatalogUnavailable`."""
         asked = self._busy_buckets()
         for name in self._divided.keys() - asked.keys():  # hardly anything is asked of it any more
             self._divided.pop(name).set_share(1.0)
@@ -210,14 +210,14 @@ class RequestRates:
         self._note_keys_elsewhere(others)
 
     def _note_keys_elsewhere(self, others: dict[str, float]) -> None:
-        """Note tenants that use other keys elsewhere: more is asked of the tenant there than of the key."""
+        """Note tenants that use other keys elsewhere: there the tenant's count is higher than the key's."""
         for name, elsewhere in others.items():
             tenant, of_key, _ = name.partition(OF_KEY)
             if of_key and others.get(tenant, 0.0) > 2 * elsewhere:
                 self._keys_of(tenant).note_elsewhere(self._clock())
 
     def _busy_buckets(self) -> dict[str, tuple[TokenBucket, float]]:
-        """Return the buckets that came near their limit lately, and what is asked of them a second now."""
+        """Return the buckets that came near their limit lately, and their present requests a second."""
         now, used = self._clock(), self._used
         seconds = max(now - self._told_at, TELL_SECONDS / 2)
         self._told_at, self._used = now, {}
@@ -236,7 +236,7 @@ class RequestRates:
 
 
 def share_of(limit: float, here: float, elsewhere: float) -> float:
-    """Return the part of a limit that may be granted here, by what is asked here and elsewhere."""
+    """Return the part of a limit to grant here, by the requests here and elsewhere."""
     if not here:  # whoever has used up the limit elsewhere may come next; who moves counts twice for a moment
         return min(1.0, max(LEAST_SHARE, 2 - elsewhere / limit))
     rest = limit - elsewhere

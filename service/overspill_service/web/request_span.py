@@ -1,4 +1,4 @@
-"""The span of a request: what of the request is in it."""
+"""The span of a request, and its attributes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def serving(spans: Spans, request: web.Request, route: str | None) -> Iterator[None]:
     """Run the block in the request's span.
 
-    `route` is None if the path is of no route. Then the span does not have the path: anything may be in it.
+    `route` is None if no route has the path. Then the span does not have the path, because it may hold
+    anything.
     """
     method = request.method if request.method in METHODS else "_OTHER"
     found = {"http.request.method": method, "url.scheme": request.scheme}

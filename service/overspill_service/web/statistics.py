@@ -1,4 +1,4 @@
-"""Routes for what happened over time, of one tenant and of all."""
+"""Routes for figures over time, of one tenant and of all."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ async def send(
 async def send_made(
     request: web.Request, response: web.Response, unsent: UnsentAnswers, tenant: str, stall_seconds: float
 ) -> None:
-    """Send an answer that is made already, unless its client takes it at once anyway.
+    """Send a finished answer, unless its client takes it at once anyway.
 
     A client that accepts no byte for `stall_seconds` is cut off, and so may be the slowest of its tenant.
     """

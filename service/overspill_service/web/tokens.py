@@ -30,7 +30,7 @@ CACHE_SECONDS: Final = 10.0
 MAX_CACHED: Final = 10_000
 MAX_SUBJECT: Final = 256
 KEY_ID: Final = "jwt"
-"""The id, in logs, of who came with a token."""
+"""The key id in logs for a request with a token."""
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _REFUSED: Final = "the token is not valid here"
 _INSTANTS: Final = ("exp", "nbf", "iat")
@@ -43,14 +43,17 @@ def is_token(text: str) -> bool:
 
 
 class Forged(Unauthorized):
-    """The token is not of the issuer: whoever sends many of these guesses, or wastes the service's time."""
+    """The token is not the issuer's.
+
+    A client that sends many of these is guessing, or wastes the service's time.
+    """
 
 
 class VerifiedToken(NamedTuple):
     """A token that was verified a moment ago. Claims that nobody asks for are not kept."""
 
     until: float
-    """By the monotonic clock: until when it is not verified again."""
+    """The time, by the monotonic clock, until which it is not verified again."""
     expires: float
     """By the shared clock."""
     principal: Principal
@@ -67,7 +70,7 @@ class Tokens:
         self._cache: Latest[bytes, VerifiedToken] = Latest(MAX_CACHED)
 
     async def principal(self, token: str, directory: TenantDirectory) -> Principal:
-        """Return who the token stands for. Raises `Unauthorized`, and `CredentialsUnavailable`."""
+        """Return the principal of the token. Raises `Unauthorized`, and `CredentialsUnavailable`."""
         digest = _digest(token)
         known = self._look_up(digest)
         if known is None:
@@ -78,7 +81,7 @@ class Tokens:
         return replace(known.principal, tenant=directory.tenant(known.principal.tenant.name))
 
     def is_known(self, token: str) -> bool:
-        """Return whether the token was verified here before: nobody has forged it."""
+        """Return whether the token was verified here before, so it is not forged."""
         known = self._cache.get(_digest(token))
         return known is not None and known.expires > self._clock()
 
@@ -152,7 +155,7 @@ def _require_instants(claims: dict[str, Any], now: float) -> None:
 
 
 def _subject_of(claims: dict[str, Any]) -> str:
-    """Return who the token is about (RFC 7519, section 4.1.2), as logs may have it."""
+    """Return the token's subject (RFC 7519, section 4.1.2) in a form for logs."""
     subject = claims.get("sub")
     return fit(subject, MAX_SUBJECT) if isinstance(subject, str) else ""
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 async def put(context: RequestContext[wire.NoQuery]) -> web.Response:
-    """Store the body under the id. Answer 201 if it is new, 200 if it was there already."""
+    """Store the body under the id. Answer 201 if the capture is new, 200 if it was already stored."""
     encoding, digest = _body_headers(context)
     metadata = metadata_of(context.request.headers)
     await require_preconditions(context)

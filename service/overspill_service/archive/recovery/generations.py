@@ -31,7 +31,7 @@ LEASE: Final = "generation"
 LEASE_TTL: Final = 15.0
 """Seconds after which another process takes over from one that died."""
 GENERATION_SECONDS: Final = 60.0
-"""How long a generation lasts while captures are stored."""
+"""Seconds for which a generation lasts while captures are stored."""
 CLOSE_SECONDS: Final = 2.0
 """How long a stopping process waits for another one that is closing the generation too."""
 ATTEMPTS: Final = 4
@@ -101,7 +101,7 @@ class Generations:
             )
 
     async def _begin(self, *, is_closed: bool) -> None:
-        """Begin a generation, first in the object store: then no catalog is taken for newer than it is."""
+        """Begin a generation, first in the object store. So no catalog ever seems newer than it is."""
         catalog, store = self._archive.catalog, self._archive.store
         earlier, name = await self._stored_names(), object_keys.new_upload()
         before = await catalog.generation()

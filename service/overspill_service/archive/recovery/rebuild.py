@@ -78,7 +78,7 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
 
 
 async def _doubt_live(archive: Archive) -> None:
-    """Note of all live captures that more may have been accepted: the catalog may be an older copy."""
+    """Note for all live captures that more bytes may have been accepted: the catalog may be an older copy."""
     live = await archive.catalog.due(math.inf, MOST_LIVE)
     for start in range(0, len(live), CONCURRENCY):
         await asyncio.gather(
@@ -151,9 +151,10 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
 
 
 async def _known(archive: Archive, found: CaptureFound) -> Entry | Tombstone | None:
-    """Return what the catalog has of a capture, with the expiry that its objects have.
+    """Return the catalog's record of a capture, with the expiry that its objects have.
 
-    A capture that was removed since the catalog was copied is removed from it too. Raises `RecordDamaged`.
+    A capture that was removed since the catalog was copied is removed from the catalog too. Raises
+    `RecordDamaged`.
     """
     known = await record_of(archive, found.tenant, found.capture)
     if not isinstance(known, Entry):
@@ -166,7 +167,7 @@ async def _known(archive: Archive, found: CaptureFound) -> Entry | Tombstone | N
 
 
 async def compared(archive: Archive, entry: Entry) -> Entry | Tombstone | None:
-    """Return what the catalog has of a capture, compared with its objects if it is live.
+    """Return the catalog's record of a capture, compared with its objects if it is live.
 
     An incomplete catalog may be older than the end of a live capture, or its removal, and still have bytes
     that were accepted then.
@@ -186,7 +187,7 @@ async def compared(archive: Archive, entry: Entry) -> Entry | Tombstone | None:
 async def _has_moved(archive: Archive, found: CaptureFound, known: Entry) -> bool:
     """Return whether the objects of an entry are gone, and others of its capture are there.
 
-    An older copy may be of a time at which a live capture had no object yet.
+    An older copy of the catalog may come from a time when a live capture had no object yet.
     """
     names = {upload.name for upload in found.uploads if upload.segments}
     if not names or known.upload in names:

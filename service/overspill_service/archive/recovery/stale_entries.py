@@ -2,8 +2,8 @@
 
 A rebuild remembers every upload that the object store lists. Then it reads the catalog page by page, and
 drops an entry if its upload was not listed and its last segment cannot be read. A live capture may have no
-segment yet. Its entry is dropped if its expiry marker cannot be read; without one, if it has expired, or if
-its producer was silent for so long that nothing would tell of a removal since.
+segment yet. Its entry is dropped if its expiry marker cannot be read. Without a marker, it is dropped if it
+has expired, or if its producer was silent for so long that the marker of a removal may be gone.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[i
 
 
 async def drop_if_stale(archive: Archive, entry: Entry) -> bool:
-    """Drop an entry that no listed object is of, if it is of the past. Return whether it was dropped."""
+    """Drop an entry without listed objects, if its objects are gone. Return whether it was dropped."""
     if not entry.keys and entry.is_expired(archive.clock()):
         return (await remove_without_record(archive, [entry], "expired")).captures > 0
     if not await (is_gone if entry.keys else _is_silent)(archive, entry):
