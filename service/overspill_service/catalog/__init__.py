@@ -1,8 +1,8 @@
-"""The catalog port: what is known of captures, and until when.
+"""The catalog port: the entries of captures, and all other shared state.
 
-The object store is the truth. A catalog may be lost, and is then rebuilt from it. Every method is one atomic
-step, and raises `CatalogUnavailable` if the catalog does not answer. Instants are seconds since the epoch.
-The caller passes `now`, so an adapter needs no clock.
+The object store is the source of truth. A catalog may be lost, and is then rebuilt from it. Every method is
+one atomic step, and raises `CatalogUnavailable` if the catalog does not answer. Instants are seconds since
+the epoch. The caller passes `now`, so an adapter needs no clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Entries(Protocol):
 
         If the id has an entry already, that one is returned and nothing changes. A tombstone of the id is
         replaced. A tombstone of this very upload is not: it is returned, so a late step never brings a
-        removed capture back. What the upload has reserved is reserved no longer. Raises `QuotaExceeded` if
+        removed capture back. The upload's reservation ends. Raises `QuotaExceeded` if
         the totals with this entry and with what other uploads have reserved would exceed the quota. Raises
         `CatalogIncomplete` if there is an exact quota and the totals are not known yet. After these errors,
         and after `CatalogRefuses`, nothing was recorded.
@@ -74,7 +74,7 @@ class Entries(Protocol):
         """
 
     async def note_read(self, entry: Entry, at: float, reader: str = "") -> bool:
-        """Record when the capture was first read, and the key that did.
+        """Record when and by which key the capture was first read.
 
         Return False if that is known, or the upload is gone.
         """
@@ -155,7 +155,7 @@ class Coordination(Protocol):
         """Give a lease back. Do nothing if another holder has it."""
 
     async def is_leased(self, name: str) -> bool:
-        """Return whether anybody has a lease."""
+        """Return whether any holder has the lease."""
 
     async def once(self, name: str, ttl: float) -> bool:
         """Return True for the first call with this name within `ttl` seconds."""
@@ -215,7 +215,7 @@ class KeyStore(Protocol):
 
 
 class Statistics(Protocol):
-    """Sums of what happened, by tenant and time. A lost catalog loses them: the objects do not tell them."""
+    """Sums of events, by tenant and time. A lost catalog loses them: no object has them."""
 
     async def add_sums(
         self, tenant: str, sums: Mapping[Cell, int], *, now: float, batch: str, memory: float
@@ -235,16 +235,17 @@ class Statistics(Protocol):
         """
 
     async def keep_rollup(self, tenant: str, name: str, rollup: bytes, *, now: float, keep: float) -> None:
-        """Keep what was computed from buckets that have ended, in the place of an earlier one of this name.
+        """Keep a roll-up of buckets that have ended, instead of an earlier one of this name.
 
-        It may be forgotten at any time, and is after `keep` seconds without another one of the tenant.
+        It may be forgotten at any time. It is forgotten after `keep` seconds without another roll-up of the
+        tenant.
         """
 
     async def rollup(self, tenant: str, name: str) -> bytes | None:
-        """Return what `keep_rollup` keeps under this name, None if it is not there or no longer."""
+        """Return the roll-up that `keep_rollup` keeps under this name. None if there is none now."""
 
     async def forget_rollups(self, tenant: str) -> None:
-        """Forget all of a tenant: a bucket that had ended has changed."""
+        """Forget all roll-ups of a tenant, because a bucket that had ended has changed."""
 
 
 class Backlogs(Protocol):
@@ -259,7 +260,7 @@ class Backlogs(Protocol):
         """
 
     async def backlogs(self, now: float) -> dict[str, Backlog]:
-        """Return what waits in all spools of each tenant."""
+        """Return the backlog in all spools of each tenant."""
 
 
 class Catalog(
@@ -287,7 +288,7 @@ class Catalog(
 
 @runtime_checkable
 class HasWarnings(Protocol):
-    """A catalog that can tell an operator which of its settings put entries at risk."""
+    """A catalog that can say which of its settings put entries at risk."""
 
     async def warnings(self) -> list[str]:
         """Return a sentence for each setting that should change. Raises `CatalogUnavailable`."""

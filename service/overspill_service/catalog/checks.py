@@ -33,7 +33,7 @@ TOMBSTONE_SECONDS: Final = 0.001
 NEWS_SECONDS: Final = 3.0
 """How long news of an append may take."""
 PROBE: Final = b"p"
-"""What is appended to a live capture."""
+"""The bytes that are appended to a live capture."""
 
 
 async def check_operations(catalog: Catalog) -> list[CheckResult]:
@@ -65,7 +65,7 @@ async def check_operations(catalog: Catalog) -> list[CheckResult]:
 
 
 async def _silence(catalog: Catalog) -> str:
-    """Return why the catalog does nothing. Empty if it answers, be it with a refusal."""
+    """Return why the catalog does not answer. Empty if it answers, even with a refusal."""
     try:
         await catalog.ping()
     except CatalogSilent as error:

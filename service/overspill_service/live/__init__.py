@@ -1,4 +1,4 @@
-"""Captures that grow: appends, segments, the end, and what readers see meanwhile.
+"""Live captures, which grow: appends, segments, the end, and the view of readers.
 
     a producer's request     producing: begin, append, end; filling: an append so large that it is a segment
     the background           flusher, a task of each process: what is due becomes segments, or ends

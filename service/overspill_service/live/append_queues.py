@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WAIT_SECONDS: Final = 5.0
-"""How long an append waits for another one. Then it goes on, and is told the right offset."""
+"""Seconds that an append waits for another. Then it goes on, and its answer has the right offset."""
 
 
 class QueuedAppend:
@@ -79,7 +79,7 @@ class AppendQueues:
     def join(self, name: tuple[str, str], offset: int) -> Iterator[QueuedAppend]:
         """Put an append at the end of its queue.
 
-        If the last one begins no earlier, the append is a repetition, and waits for none.
+        If the last append does not begin earlier, this one is a repetition, and does not wait.
         """
         last = self._last.get(name)
         queued = self._last[name] = QueuedAppend(

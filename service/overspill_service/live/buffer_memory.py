@@ -1,4 +1,4 @@
-"""Memory for the accepted bytes of live captures, which a catalog hands out whole: up to 16 MiB of each."""
+"""Memory for the accepted bytes of live captures. A catalog returns them whole: up to 16 MiB of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BufferMemory:
         self._holding, self.room = holding, size + GROWTH_BYTES
 
     def close(self) -> bool:
-        """Give the memory back. Return whether there was any: then its bytes may be used no more."""
+        """Give the memory back. Return whether there was any; then its bytes must not be used again."""
         holding, self._holding, self.room = self._holding, None, FREE_BYTES
         if holding is not None:
             holding.close()

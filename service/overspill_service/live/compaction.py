@@ -2,8 +2,8 @@
 
     frames ──► new upload ──► its last segment ──► entry of the new upload ──► old objects deleted
 
-Until the entry is replaced every read uses the old objects, and after that the new ones. A crash leaves
-either, and the sweep deletes what no entry needs.
+Until the entry is replaced every read uses the old objects, and after that the new ones. A crash leaves one
+of the two, and the sweep deletes objects that no entry needs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from overspill_service.store_format.ingest import Framed
 
 SMALL_FRAME: Final = FRAME_SIZE // 2
-"""Bytes of content from which on a frame stays as it is."""
+"""A frame with at least this many bytes of content stays unchanged."""
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +49,9 @@ def is_worth_compacting(entry: Entry) -> bool:
 
 
 async def compact(archive: Archive, entry: Entry) -> Entry | None:
-    """Return the entry of the new objects, or what others have made of the capture meanwhile.
+    """Return the entry of the new objects, or the entry that others have written meanwhile.
 
-    An older catalog may have missed a change of its expiry that only the old objects tell.
+    An older catalog may have missed a change of its expiry that only the old objects have.
     """
     entry = await with_known_expiry(archive, entry)
     if entry.is_held:
@@ -121,7 +121,7 @@ class _Content:
         self._joined = FrameWriter(level)
 
     def take(self, frames: Sequence[Frame], stored: memoryview) -> list[Framed]:
-        """Return what becomes of the frames with which `stored` begins. Raises `CaptureDamaged`."""
+        """Return the new frames for those with which `stored` begins. Raises `CaptureDamaged`."""
         made: list[Framed] = []
         for frame in frames:
             made += self._taken(frame, stored[: frame.stored_size])

@@ -35,9 +35,9 @@ class Digests:
         self._states[upload] = HashState(0, hashlib.sha256())
 
     def fed(self, upload: str, offset: int, data: bytes) -> HashState | None:
-        """Return the state after the content from `offset` on, None if not all before it was taken.
+        """Return the state after the content from `offset` on.
 
-        CPU work: call it in a thread.
+        None if the content before it was not all taken. CPU work: call it in a thread.
         """
         state = self._states.get(upload)
         if state is None or state.size != offset:

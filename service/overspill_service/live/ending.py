@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 MAX_METADATA: Final = wire.MAX_METADATA + wire.SHORT_VALUE
-"""A capture that was begun with all that it may have gets its status all the same."""
+"""A capture that began with the most metadata still gets its status within this limit."""
 
 
 class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,7 +36,7 @@ class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.msgpack.decode(data, type=cls)
 
     def of(self, entry: Entry, now: float) -> Entry:
-        """Return the entry as it stays. Its TTL counts from now."""
+        """Return the final entry. Its TTL counts from now."""
         code = {} if self.exit_code is None else {wire.EXIT_CODE_LABEL: str(self.exit_code)}
         return msgspec.structs.replace(
             entry,
@@ -52,7 +52,7 @@ class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def require_small(entry: Entry, completion: wire.Completion) -> None:
-    """Raise `InvalidParameter` if the entry would have too many labels at its end, or too large texts."""
+    """Raise `InvalidParameter` if the final entry would have too many labels, or texts that are too large."""
     joined = {**entry.labels, **completion.labels}
     if len(joined) > wire.MAX_LABELS:
         raise InvalidParameter(f"{len(joined)} labels are more than the {wire.MAX_LABELS} that are allowed")

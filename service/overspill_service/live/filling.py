@@ -1,12 +1,12 @@
-"""Store an append that fills a segment, with what waits before it, and not in the catalog first.
+"""Store an append that fills a segment, with the bytes that wait before it, without the catalog's buffer.
 
     lease of the capture ──► segment in the object store ──► entry grown, buffer trimmed
 
-A producer that is fast sends large appends. So its bytes do not pass through the catalog, and are durable
-with the answer. If anything is in the way, the append goes to the buffer as any other. One that is
-interrupted may leave its segment in the object store: the sweep deletes it, unless whoever takes over, or
-rebuilds the catalog, takes it into the entry. Then the producer, which sends the same bytes again, is told to
-go on behind it.
+A fast producer sends large appends. Their bytes do not pass through the catalog, and are durable with the
+answer. If this is not possible, the append goes to the buffer like any other. An append that is interrupted
+may leave its segment in the object store. The sweep deletes the segment, unless the process that takes over,
+or a rebuild of the catalog, adds it to the entry. Then the producer, which sends the same bytes again, is
+told to go on behind the segment.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 LEAST_BYTES: Final = SEGMENT_BYTES // 8
 """A smaller append always goes to the buffer: its sender does not wait for the object store."""
 LEAST_SEGMENT: Final = SEGMENT_BYTES // 2
-"""The least bytes that are worth a segment."""
+"""The smallest segment that is worth storing, in bytes."""
 STORE_SECONDS: Final = LEASE_SECONDS / 2
-"""How long storing may take. Nobody else can have the lease before that is over."""
+"""Seconds that storing may take. Nobody else can get the lease before they are over."""
 
 
 async def framed_ahead(archive: Archive, name: tuple[str, str], data: bytes) -> Framed | None:
@@ -47,10 +47,10 @@ async def framed_ahead(archive: Archive, name: tuple[str, str], data: bytes) -> 
 async def fill(
     flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append, ahead: Framed | None
 ) -> Append:
-    """Store a segment that ends with the append. Return what is left of the append, for the buffer.
+    """Store a segment that ends with the append. Return the rest of the append, for the buffer.
 
-    That is all of it if there is no segment to fill, or if something is in the way. `name`: the tenant and
-    the capture. `ahead`: the append's frames, if they are made.
+    The rest is all of it if there is no segment to fill, or if storing is not possible now. `name`: the
+    tenant and the capture. `ahead`: the append's frames, if they are made.
     """
     if len(append.data) < LEAST_BYTES:
         return append
@@ -119,7 +119,7 @@ def _continues(record: LiveRecord, entry: Entry, append: Append) -> bool:
 
 
 def _with(record: LiveRecord, entry: Entry, append: Append) -> LiveRecord:
-    """Return the record as if it had the append."""
+    """Return the record with the append added."""
     moment = round(append.now * 1000)
     mark = timeline.Mark(moment, append.offset)
     return replace(

@@ -1,6 +1,6 @@
 """Make live captures durable, end those whose producers are gone, and move finished ones into few objects.
 
-Every replica looks at what is due; a lease lets one of them work on a capture. Tenants share
+Every replica looks for captures that are due. A lease lets one of them work on a capture. Tenants share
 the places for that work.
 """
 
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 SEGMENT_BYTES: Final = 8 * 2**20
 """Accepted bytes after which a segment is stored."""
 LEASE_SECONDS: Final = 20.0
-"""How long a replica's lease on a live capture lasts, if it dies while it stores a segment."""
+"""Seconds for which the lease on a live capture lasts if its replica dies while it stores a segment."""
 COMPACTION_LEASE_SECONDS: Final = 300.0
 LEASE_PAUSE_SECONDS: Final = 0.05
 PLACES: Final = 8
 """Captures that a process works on at once."""
 PLACE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 5.0
-"""How long after a failure a capture is looked at again."""
+"""Seconds after a failure until a capture is looked at again."""
 MAX_RUNNING: Final = 100
 """Captures of one tenant that a process works on, or waits to."""
 
@@ -82,7 +82,7 @@ class Flusher:
         self.producers = ProducerWatch(archive, timeout)
 
     async def run(self) -> None:
-        """Look at what is due, until cancelled."""
+        """Look for captures that are due, until cancelled."""
         while True:
             self.producers.note_jump()
             if not await self._attempts.make("looking at live captures", self._start_due()):
@@ -91,7 +91,7 @@ class Flusher:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _start_due(self) -> None:
-        """Work on what is due: at most `MAX_RUNNING` captures of each tenant, so none holds up others."""
+        """Work on captures that are due: at most `MAX_RUNNING` of each tenant, so none holds up others."""
         running = Counter(tenant for tenant, _ in self._running)
         async for name in self.schedule.due():
             if name not in self._running and running[name[0]] < MAX_RUNNING:
@@ -99,7 +99,7 @@ class Flusher:
                 self.start(*name)
 
     async def close(self) -> None:
-        """End the work that runs. Another replica, or the next start, goes on with it."""
+        """End the running work. Another replica, or the next start, goes on with it."""
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -117,7 +117,7 @@ class Flusher:
 
     @asynccontextmanager
     async def holding(self, entry: Entry) -> AsyncIterator[bool]:
-        """Keep everybody else from working on a capture. Yield False if somebody does already."""
+        """Keep others from working on a capture. Yield False if another process already works on it."""
         name = entry.tenant, entry.id
         if name in self._running:
             yield False
@@ -167,7 +167,7 @@ class Flusher:
             raise
 
     async def _work(self, tenant: str, capture: str) -> Entry | None:
-        """Do what is due for a capture. Return its entry, None if it has none any more."""
+        """Do the due work for a capture. Return its entry; None if it no longer has one."""
         entry = await self._archive.catalog.get(tenant, capture)
         if not isinstance(entry, Entry):
             await self._archive.catalog.forget_live(tenant, capture)
@@ -188,7 +188,7 @@ class Flusher:
         return entry
 
     async def _continue(self, entry: Entry) -> Entry | None:
-        """Store what is accepted, and end the capture if that is due."""
+        """Store the accepted bytes, and end the capture if that is due."""
         known = await compared(self._archive, entry)
         if known != entry:
             return known if isinstance(known, Entry) else None
@@ -220,7 +220,7 @@ class Flusher:
         return await self._archive.catalog.replace(entry, renewed)
 
     async def _record(self, entry: Entry) -> LiveRecord:
-        """Return the catalog's record. One that was lost begins again at the durable offset."""
+        """Return the catalog's record. A lost record begins again at the durable offset."""
         record = await self._archive.catalog.live(entry.tenant, entry.id)
         if record is None:
             record = await reopened(self._archive, entry)

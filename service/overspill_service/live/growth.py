@@ -1,4 +1,4 @@
-"""The entry of a live capture with more bytes behind it."""
+"""The entry of a live capture with more bytes at its end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def with_content(entry: Entry, record: LiveRecord, data: bytes, frames: list[Frame]) -> Entry:
-    """Return the entry with `data` behind what is stored, of which these are the frames.
+    """Return the entry with `data` after the stored content. These are its frames.
 
-    `record` tells when the bytes came. Positions of segments stay as they are.
+    `record` says when the bytes came. Positions of segments stay as they are.
     """
     end = entry.size + len(data)
     newlines = entry.newlines + sum(frame.newlines for frame in frames)

@@ -27,7 +27,7 @@ class KeptEvents:
     ) -> None:
         self._of_stream, self._of_tenant, self._most = of_stream, of_tenant, most
         self._order: dict[str, OrderedDict[tuple[int, int], Events]] = {}
-        """Of each tenant, what is kept in the order in which it came."""
+        """For each tenant, its kept events in the order in which they came."""
         self._sizes: Counter[str] = Counter()
         self._of_streams: Counter[int] = Counter()
         self.size = 0
@@ -45,7 +45,7 @@ class KeptEvents:
             self._drop_oldest(max(self._sizes, key=self._sizes.__getitem__))
 
     def forget(self, tenant: str, events: Events) -> None:
-        """Drop all that a stream keeps."""
+        """Drop all events of a stream."""
         for offset in [*events]:
             self._drop(tenant, events, offset)
 

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 async def offset_of_line(reader: Reader, line: int) -> int:
-    """Return where a line begins, from 1. A line behind the last one begins at the end."""
+    """Return the offset at which a line begins. Lines count from 1.
+
+    A line after the last one begins at the end.
+    """
     frames = reader.frames
     if line <= 1:
         return 0
@@ -43,7 +46,7 @@ async def line_at(reader: Reader, offset: int) -> tuple[int, int]:
 
 
 async def bytes_between(reader: Reader, start: int, stop: int) -> bytes:
-    """Return the bytes of a range that is short: all of it is in memory."""
+    """Return the bytes of a short range. All of them are in memory."""
     async with aclosing(reader.content(start, stop)) as pieces:
         return b"".join([piece async for piece in pieces])
 

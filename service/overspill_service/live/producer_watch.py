@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from overspill_service.catalog.live import LiveRecord
 
 JUMP_SECONDS: Final = 10.0
-"""How far the clock may move against a steady one between two looks. If it moves further, it has jumped."""
+"""Seconds that the clock may move against a steady one between two looks.
+
+If it moves further, it has jumped.
+"""
 
 
 class ProducerWatch:

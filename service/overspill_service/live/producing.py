@@ -53,7 +53,7 @@ TENANT_BYTES: Final = 256 * 2**20
 MAX_UNCOUNTED: Final = 2 * SEGMENT_BYTES
 """The most bytes of a capture that may be accepted and not counted yet. A larger offset is refused later."""
 ROOM_SECONDS: Final = 5.0
-"""How long an append waits for the object store before it is refused."""
+"""Seconds that an append waits for the object store before it is refused."""
 TRIES: Final = 3
 _FULL: Final = "the buffer of {} is full, and storing it takes long: try again in a moment"
 
@@ -94,7 +94,7 @@ class Producer(Struct, frozen=True):
         return wire.LiveStatus(id=capture, state=State.LIVE, accepted=0, durable=0), True
 
     async def _begun_before(self, entry: Entry, metadata: CaptureMetadata) -> wire.LiveStatus:
-        """Return how far the capture is, if this producer has begun it before."""
+        """Return the progress of the capture, if this producer has begun it before."""
         if not self.captures.allows(entry) or entry.session != metadata.session:
             raise IdConflict(f"{entry.id} is another capture; a live capture's id comes from a random word")
         if not entry.is_live:
@@ -234,7 +234,7 @@ class Producer(Struct, frozen=True):
         return _same_end(entry, completion), False
 
     async def _screened(self, metadata: CaptureMetadata) -> CaptureMetadata:
-        """Return it as the tenant stores it. Raises `SecretsFound`."""
+        """Return the metadata as the tenant stores it. Raises `SecretsFound`."""
         tenant = self.captures.tenant
         workers = self.captures.archive.upload_workers(tenant.name)
         return await screened_metadata(metadata, tenant.limits.redaction, workers)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def progress(archive: Archive, entry: Entry) -> wire.LiveStatus:
-    """Return how far a capture is. Begin its buffer again if the catalog has lost it."""
+    """Return the progress of a capture. Begin its buffer again if the catalog has lost it."""
     record = await archive.catalog.live(entry.tenant, entry.id, since=NO_BYTES)
     if record is None and entry.is_live:
         try:
@@ -35,9 +35,10 @@ async def progress(archive: Archive, entry: Entry) -> wire.LiveStatus:
 async def progress_for(
     captures: Captures, capture: str, producer: str | None, *, may_read: bool
 ) -> wire.LiveStatus | None:
-    """Return how far a capture is, for a refusal. None if the caller may not know, or the catalog does not.
+    """Return the progress of a capture, for a refusal.
 
-    Its producer may know, and who may read it. Raises `InvalidId`, `CatalogUnavailable`.
+    None if the caller may not know, or if it is not known. The producer of a capture may know, and everyone
+    who may read it. Raises `InvalidId`, `CatalogUnavailable`.
     """
     check_id(capture)
     catalog = captures.archive.catalog

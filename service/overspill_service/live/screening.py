@@ -1,7 +1,7 @@
 """Keeps secrets out of the live captures of a tenant that stores none.
 
-Nothing can be masked here: producer and service count the same bytes, and the producer keeps what is not
-durable. So an append with a secret is refused. Our clients mask what they append, so they never see that.
+Nothing can be masked here: producer and service count the same bytes, and the producer keeps bytes until they
+are durable. So an append with a secret is refused. Our clients mask what they append, so they never see that.
 The last word of an append may be the beginning of a secret. It is not accepted, so that no reader sees half a
 secret, and comes again with what follows it.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from overspill_service.store_format.screening import Treatment
 
 BEFORE_BYTES: Final = 2 * FURTHEST_BEHIND
-"""How far before a secret its rule may look."""
+"""Bytes before a secret at which its rule may look."""
 _SPACE: Final = re.compile(rb"\s")
 
 

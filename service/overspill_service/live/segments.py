@@ -2,7 +2,7 @@
 
     cut decided in the catalog ──► segment in the object store ──► entry grown, buffer trimmed
 
-Whichever step is interrupted, no byte is there twice or skipped. Each attempt writes under a key of its own,
+Whichever step is interrupted, no byte is stored twice or skipped. Each attempt writes under a key of its own,
 so none replaces what another has stored, even in stores that would let it. The catalog decides which attempt
 counts: it changes an entry only if that is still the one that the attempt began with. So the lease of the
 capture only spares work. A replica that takes over looks for a segment that the entry does not have, and
@@ -113,7 +113,7 @@ async def store_at_once(
 
 
 def level_at_once(archive: Archive) -> int:
-    """Return the level of what is compressed while its producer waits."""
+    """Return the compression level for bytes whose producer waits."""
     return min(archive.level, FAST_LEVEL)
 
 
@@ -140,7 +140,7 @@ async def _stored(
 
 
 async def resumed(archive: Archive, entry: Entry) -> Entry:
-    """Return the entry with the segments of its objects that the catalog does not know."""
+    """Return the entry, with the segments in the object store that the catalog does not know."""
     async for found in captures_in(archive, capture_prefix(entry.tenant, entry.id)):
         return await with_all_segments(archive, found, entry)
     return entry

@@ -42,13 +42,13 @@ class Stream:
         self._rest = rest
         """The beginning of a character whose other bytes have not come."""
         self._waiting: set[asyncio.Future[bool]] = set()
-        """One for each follower that waits for news."""
+        """One event for each follower that waits for news."""
         self._look_due = asyncio.Event()
         self.users = 0
 
     @property
     def seen(self) -> int:
-        """The number of accepted bytes, as far as the news tell."""
+        """The number of accepted bytes, according to the news."""
         return self.end + len(self._rest)
 
     def on_news(self, offset: int, data: bytes) -> None:
@@ -95,7 +95,7 @@ class Stream:
             self._waiting.discard(news)
 
     def event_at(self, offset: int) -> Event | None:
-        """Return the kept event that begins there."""
+        """Return the kept event that begins at the offset."""
         return self._events.get(offset)
 
     def boundary_after(self, offset: int) -> int:
@@ -103,7 +103,7 @@ class Stream:
         return next((start for start in self._events if start > offset), self.end)
 
     async def _look(self) -> None:
-        """Take what the news did not tell."""
+        """Read the bytes that the news did not bring."""
         entry = await self._archive.catalog.get(self.entry.tenant, self.entry.id)
         if not isinstance(entry, Entry):
             self.is_broken_off = True

@@ -92,7 +92,7 @@ class Streams:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def _accepted(self, entry: Entry) -> tuple[int, bytes]:
-        """Return how much is accepted, and the beginning of a character at its end."""
+        """Return the number of accepted bytes, and the beginning of a character at their end."""
         async with self._views.held(entry) as view:
             return view.size, await _cut_character(self._archive, view)
 
@@ -132,7 +132,7 @@ class Streams:
                     yield events.KEEP_ALIVE
 
     async def _behind(self, stream: Stream, start: int, stop: int) -> AsyncGenerator[Event, None]:
-        """Yield what the stream keeps no more: first what is stored, whose reader holds little memory."""
+        """Yield content that the stream no longer keeps: stored bytes first, whose reader holds little memory."""
         entry = await self._archive.catalog.get(stream.entry.tenant, stream.entry.id)
         if not isinstance(entry, Entry):
             stream.is_broken_off = True

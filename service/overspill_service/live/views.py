@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from overspill_service.catalog.live import LiveRecord
 
 CACHED_BYTES: Final = 32 * 2**20
-"""What a process remembers: accepted bytes, the same compressed, and entries."""
+"""The bytes that a process remembers: accepted bytes, the same compressed, and entries."""
 LEVEL: Final = 1
 TRIES: Final = 6
 
@@ -76,7 +76,7 @@ class LiveViews:
             yield await self.of(entry, memory)
 
     async def of(self, entry: Entry, memory: BufferMemory) -> Entry:
-        """Return the entry of a capture as of now; a live one with what is accepted of it.
+        """Return the present entry of a capture; a live one with its accepted bytes.
 
         It may be used until `memory` is closed. Raises `CatalogUnavailable`, `Overloaded`.
         """
@@ -102,7 +102,10 @@ class LiveViews:
         raise CatalogUnavailable("the capture changes faster than it can be read")
 
     async def _changed(self, entry: Entry) -> Entry | None:
-        """Return what the catalog has of the capture now, None if it has `entry` still or no entry."""
+        """Return the catalog's present entry of the capture.
+
+        None if that is still `entry`, or if there is none.
+        """
         found = await self._archive.catalog.get(entry.tenant, entry.id)
         return found if isinstance(found, Entry) and found != entry else None
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from overspill_service.resources.scans import Scan
 
 PAUSE_SECONDS: Final = 0.05
-"""How long a wait gathers what comes before it looks again."""
+"""Seconds for which a wait gathers new bytes before it looks again."""
 MAX_MATCHES: Final = 10
 CONTEXT_LINES: Final = 2
 
@@ -54,13 +54,16 @@ class _Shown(NamedTuple):
 
 
 class Source(Protocol):
-    """The capture that is waited for."""
+    """The capture on which a reader waits."""
 
     async def entry(self) -> Entry:
-        """Return it as of now."""
+        """Return its present entry."""
 
     def release(self) -> bool:
-        """Give the memory of the last entry back. Return whether it had any: then it is used no more."""
+        """Give back the memory of the last entry.
+
+        Return whether it had any; then it must not be used again.
+        """
 
 
 class Wait:
@@ -77,14 +80,14 @@ class Wait:
         pattern: Pattern | None,
         scan_seconds: float,
     ) -> None:
-        """`scan_seconds`: how long what there is may be searched, even if the wait is shorter."""
+        """`scan_seconds`: how long existing lines may be searched, even if the wait is shorter."""
         self._archive, self._query, self._caps, self._pattern = archive, query, caps, pattern
         self._source, self._scan, self._scan_seconds = source, scan, scan_seconds
         self._line = 0
-        """The line from which on nothing was searched yet; 0 before the first look."""
+        """The first line that was not searched yet; 0 before the first look."""
         self._first_line, self._skipped_bytes = 1, 0
         self._seen = 0
-        """The bytes of the capture in which nothing is new."""
+        """The bytes of the capture that were already seen."""
 
     async def run(self, streams: Streams) -> tuple[wire.Waited, Entry]:
         """Wait until what the query asks for has come, or time is over. Return the answer and the entry."""
@@ -115,7 +118,7 @@ class Wait:
         return False
 
     async def _begin(self, entry: Entry) -> None:
-        """Find the line in which the reader's cursor stands."""
+        """Find the line of the reader's cursor."""
         if self._query.cursor > entry.size:
             raise InvalidParameter(
                 f"cursor={self._query.cursor} is beyond the {entry.size} bytes that there are"
@@ -127,7 +130,7 @@ class Wait:
         self._seen = entry.size if is_cut else self._query.cursor
 
     async def _look(self, entry: Entry, until: float) -> _Found | None:
-        """Return what has come of what the query asks for, or None."""
+        """Return the answer if what the query asks for has come, else None."""
         if self._pattern is not None:
             matches = await self._search(entry, self._pattern, until)
             if matches:
@@ -139,7 +142,7 @@ class Wait:
     async def _search(self, entry: Entry, pattern: Pattern, until: float) -> list[wire.Match]:
         """Search the new lines. A last line without an end is searched again later.
 
-        What is there already is searched even if there is no time to wait.
+        Existing lines are searched even if there is no time to wait.
         """
         until = max(until, time.monotonic() + self._scan_seconds)
         while entry.size > self._seen and self._line <= entry.lines:
@@ -218,7 +221,7 @@ class Wait:
         return _Shown(shown, shown.place.get("end", first - 1) - first + 1)
 
     async def _unfinished(self, entry: Entry) -> bytes:
-        """Return the beginning of a character or an escape sequence at the end of what still grows."""
+        """Return the beginning of a character or an escape sequence at the end of a growing capture."""
         if not entry.is_live or entry.lines == entry.newlines:
             return b""
         start = max(0, entry.size - LONGEST_ESCAPE)

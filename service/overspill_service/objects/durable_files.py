@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SLICE_BYTES: Final = 2**20
-"""How many bytes may be written before they must have reached the disk. So a small file never waits behind
-many megabytes of others.
+"""The bytes that may be written before they must have reached the disk.
+
+So a small file never waits behind many megabytes of others.
 """
 _NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 _AT_ONCE: Final = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 """Opening waits for no writer of a pipe, and reading does not wait until its time is noted."""
 CAN_TELL_CACHED: Final = bool(_NO_WAIT)
-"""Whether this system tells what it has in memory. Linux does."""
+"""Whether this system can read only from memory. Linux can."""
 _SYNCHRONISE_DATA: Final = getattr(os, "fdatasync", os.fsync)
 
 
@@ -63,7 +64,10 @@ def synchronise(folder: Path) -> None:
 
 
 def read_cached(path: Path, start: int, length: int) -> bytes | None:
-    """Return the bytes of the range if the system has them in memory. Else return None: `read` tells more."""
+    """Return the bytes of the range if the system has them in memory.
+
+    Otherwise return None: `read` says more.
+    """
     try:
         descriptor = os.open(path, _AT_ONCE)
     except OSError:

@@ -127,7 +127,7 @@ class FileStore:
         return await self._run("", folder_walk.sweep_temporary, self._root, age)
 
     async def keeps_versions(self) -> bool:
-        """Return False: what is deleted is gone."""
+        """Return False: deleted objects are gone."""
         return False
 
     async def now(self) -> None:
@@ -207,7 +207,7 @@ class FileStore:
             raise StoreUnavailable(REPLACED)
 
     def _failure(self, error: OSError) -> ServiceError:
-        """Return the failure without the paths in the error."""
+        """Return the failure, without the paths of the error."""
         if isinstance(error, TimeoutError):
             seconds = self._threads.deadline
             return StoreUnavailable(f"the object store's disk did not answer within {seconds:g} s")

@@ -36,5 +36,8 @@ def check_prefix(prefix: str) -> None:
 
 
 def owner_of(key: str) -> str:
-    """Return whose object it is: the second segment of its key, or of a prefix. Empty if there is none."""
+    """Return the owner of an object: the second segment of its key, or of a prefix.
+
+    Empty if there is none.
+    """
     return key.partition("/")[2].partition("/")[0]

@@ -56,7 +56,7 @@ class MemoryStore:
         return 0
 
     async def keeps_versions(self) -> bool:
-        """Return False: what is deleted is gone."""
+        """Return False: deleted objects are gone."""
         return False
 
     async def now(self) -> None:

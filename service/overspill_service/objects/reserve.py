@@ -1,4 +1,4 @@
-"""Room on a nearly full disk that is kept for removals: what is removed has to be recorded before it is gone.
+"""Room on a nearly full disk that is kept for removals, which must be recorded before objects are deleted.
 
     {folder}/reserve~      8 MiB, or an eighth of a small disk
 
@@ -22,7 +22,7 @@ NAME: Final = "reserve~"
 BYTES: Final = 8 * 2**20
 """Twice as much as the log of SQLite grows to before it is written over."""
 PART: Final = 8
-"""The reserve takes at most one part of so many of its disk."""
+"""The reserve takes at most the size of its disk, divided by this."""
 SHORT_BYTES: Final = 2**30
 """With less free room than this the reserve is kept. A disk with more has no need of one."""
 REMOVAL_SECONDS: Final = 10.0
@@ -35,7 +35,7 @@ class _Room(NamedTuple):
 
     free: int
     wanted: int
-    """What the reserve should have."""
+    """The bytes that the reserve should have."""
 
 
 class Reserve:
@@ -86,7 +86,7 @@ class Reserve:
         return status.st_size == 0 and abs(time.time() - status.st_mtime) < REMOVAL_SECONDS
 
     def _fill(self, wanted: int) -> None:
-        """Write up to the wanted size. What there is room for stays, also if this raises `OSError`."""
+        """Write up to the wanted size. If this raises `OSError`, the bytes for which there was room stay."""
         with open(self._path, "ab", buffering=0, opener=_private) as file:
             while (missing := wanted - file.tell()) > 0:
                 # Zeros would take no room on a disk that compresses.

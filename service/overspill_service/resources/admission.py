@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 FEW: Final = 2
 """The most new requests of one tenant. So it may begin 500 short ones a second, and 166 of any length."""
 NEW_SECONDS: Final = 0.004
-"""How long a request is new that has ended."""
+"""Seconds for which a request that has ended is new."""
 RUNNING_NEW_SECONDS: Final = 0.012
-"""How long a request is new that has not ended."""
+"""Seconds for which a request that has not ended is new."""
 STRAINED_TIMES: Final = 4
-"""How many times as long requests are new while the loop is strained: so a quarter of them begin."""
+"""The factor by which requests are new for longer while the loop is strained, so a quarter of them begin."""
 BUSY: Final = 0.6
 """The loop is strained if its thread takes this part of the time: each step waits for others' steps then."""
 LATE_SECONDS: Final = 0.001
@@ -99,7 +99,7 @@ class Admission:
             self._forget(admitted)
 
     def _forget(self, admitted: Admitted) -> None:
-        """Let another request begin in the place of one that has ended."""
+        """Let another request begin instead of one that has ended."""
         new = self._new.get(admitted.tenant)
         if new is None or admitted not in new:  # it is new no more
             return
@@ -130,7 +130,7 @@ class Admission:
             self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
-        """Let requests begin in the places of those that are new no more."""
+        """Let requests begin in the places of those that are no longer new."""
         self._timer = None
         now = self._clock()
         self._strain.end_tick(now)

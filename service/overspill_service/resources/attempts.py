@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from logging import Logger
 
 MAX_REASONS: Final = 8
-"""Reasons that are logged of one task until it succeeds. Those of a back end that is away take turns."""
+"""The most reasons that are logged for one task until it succeeds.
+
+A back end that is away has several in turn.
+"""
 
 
 class Attempts:

@@ -1,4 +1,4 @@
-"""Blocks addresses for a moment: takes no connections of theirs, since even refusing requests takes time."""
+"""Blocks addresses for a moment: accepts no connections from them, since even refusing takes time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RATE: Final = 1.0
-"""Offences a second that an address may go on with."""
+"""Offences a second that an address may commit in the long run."""
 BURST: Final = 8
 """Offences that an address may commit at once. After more it is blocked."""
 SECONDS: Final = 1.0

@@ -11,7 +11,7 @@ from overspill_service.resources.request_heads import HeadCount
 
 
 class Counts(Protocol):
-    """Is told of each connection."""
+    """Gets the events of each connection."""
 
     def opened(self, connection: ClientConnection) -> None: ...
 
@@ -27,9 +27,9 @@ class Activity(Enum):
     NEW = "new"
     """Its first request has not come yet."""
     BUSY = "busy"
-    """A request of it is being answered."""
+    """One of its requests is being answered."""
     IDLE = "idle"
-    """A request of it was answered."""
+    """One of its requests was answered."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -45,7 +45,7 @@ class ClientConnection(asyncio.Protocol):
         self.activity = Activity.NEW
         self.is_reserved = False
         self.is_refused = False
-        """Whether nothing more is taken of it. It is closed behind the answer that is on its way."""
+        """Whether nothing more is received from it. It is closed after the answer that is being sent."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)

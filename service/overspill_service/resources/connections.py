@@ -1,4 +1,4 @@
-"""Connections of clients: accepted while descriptors last, with a few kept for health checks.
+"""Connections of clients: accepted while there are descriptors, with a few kept for health checks.
 
     up to `limit`                    all requests are served
     `RESERVED_CONNECTIONS` more      health, readiness and metrics only; other requests get 503
@@ -121,7 +121,7 @@ class Connections:
         return not connection.is_refused
 
     def received(self, connection: ClientConnection, data: bytes) -> bool:
-        """Count what came, if it belongs to a head. Return whether the request may go on.
+        """Count the bytes that came, if they belong to a head. Return whether the request may go on.
 
         Refuse a head with a field that is too long, or with too long fields. If all heads together are too
         long, refuse the longest.
@@ -147,7 +147,7 @@ class Connections:
     def _refuse_head(self, connection: ClientConnection, answer: bytes) -> bool:
         """Refuse a head, and note the offence of its address. Return that the request may not go on.
 
-        An answer that is on its way to an earlier request comes to its end.
+        The answer to an earlier request that is being sent is finished.
         """
         connection.is_refused = True
         if connection.activity is not Activity.BUSY:

@@ -44,7 +44,7 @@ class FairPlaces:
     def __init__(
         self, total: int, what: str, share: int = 0, *, wait_seconds: float | None = WAIT_SECONDS
     ) -> None:
-        """`what` is in the places, as a refusal names it. Without a `share` it is half of them.
+        """`what` names the kind of requests in a refusal. Without a `share` it is half of them.
 
         With `wait_seconds` None, a request waits as long as its caller does.
         """

@@ -1,9 +1,8 @@
 """Threads that tenants share fairly: a free one goes to the tenant that has the fewest running.
 
-Of several such tenants the one that has used the least CPU time comes first. One thread more than a tenant
-may use is there, so that the next tenant need not wait for work to end. While several tenants ask, for
-whatever it be, each uses half of the threads: what a thread does still takes cores and the interpreter's lock
-from all others.
+Of several such tenants the one that has used the least CPU time comes first. There is one more thread than a
+tenant may use, so that the next tenant need not wait for work to end. While several tenants ask for anything,
+each uses half of the threads, because a thread's work takes cores and the interpreter's lock from all others.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class FairThreads:
         batch.settle()
 
     def close(self, *, waits: bool = True) -> None:
-        """Begin nothing more, and cancel what waits. With `waits`, return once what has begun has ended."""
+        """Begin nothing more, and cancel waiting work. With `waits`, return when running work has ended."""
         self._is_closed = True
         waiting = [batch for tenant in self._busy for batch in tenant.waiting]
         for batch in waiting:
@@ -184,7 +183,10 @@ class Tenant:
         return self._limit > 0 and (has_worked or total > LITTLE * self._limit)
 
     def _count_down(self, now: float) -> float:
-        """Take off what is regained, here and elsewhere in proportion. Return the seconds that are left."""
+        """Subtract the regained seconds, here and elsewhere in proportion.
+
+        Return the seconds that are left.
+        """
         total = self.spent + self.spent_elsewhere
         regained = (now - self._at) * self._limit / MINUTE if self._limit else math.inf
         left = max(0.0, 1 - regained / total) if total else 0.0

@@ -1,7 +1,7 @@
 """The event loop's time, shared among tenants: requests that keep it busy for long wait.
 
-A tenant may have a fifth of the time. What a request takes is known at its end, so each is charged a little
-at its beginning, and the rest, or less, at its end.
+A tenant may have a fifth of the time. The time of a request is known only at its end. So each request is
+charged a little at its beginning, and the difference at its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHARE: Final = 0.2
 """The part of the time that one tenant may have."""
 BURST_SECONDS: Final = 0.02
 ADVANCE_SECONDS: Final = 0.005
-"""What a request is charged at its beginning: so no more than four of a tenant begin at once."""
+"""The charge of a request at its beginning. So at most four of a tenant begin at once."""
 LEAST_PAUSE_SECONDS: Final = 0.001
 QUEUE_SECONDS: Final = 5.0
 
@@ -76,7 +76,7 @@ class Account:
             self.charge(ADVANCE_SECONDS)
 
     def linger(self) -> None:
-        """Be remembered until the debt is paid."""
+        """Keep the account until the debt is paid."""
         asyncio.get_running_loop().call_later(max(0.0, self._wait()), self._wait)
 
     def _wait(self) -> float:

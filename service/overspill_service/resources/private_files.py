@@ -23,7 +23,7 @@ def make_private_folder(folder: Path) -> None:
 def make_private(file: Path) -> None:
     """Make the file and its folder if they are missing, for this user only. Raises `OSError`.
 
-    A file that is there already loses what others may do with it, if this user may change that.
+    An existing file loses all permissions of others, if this user may change that.
     """
     make_private_folder(file.parent)
     os.close(os.open(file, os.O_RDONLY | os.O_CREAT, FILE))

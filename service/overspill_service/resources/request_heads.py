@@ -1,7 +1,7 @@
-"""Request heads that are still coming: how much memory they take together, in one process.
+"""Limits the memory of incomplete request heads in one process.
 
-An HTTP parser keeps a head until it is whole, and the largest has megabytes. Short heads are not counted. Of
-the long ones the longest goes when together they take too much.
+An HTTP parser keeps a head until it is whole, and the largest has megabytes. Short heads are not counted. If
+the long heads together take too much, the longest is dropped.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class HeadCount:
         self.begin()
 
     def begin(self) -> None:
-        """Take what comes now for a new head."""
+        """Count the next bytes as a new head."""
         self.size = self.fields = 0  # of all of it, and of what comes behind the request line
         self._field = 0  # of the last field
         self.has_long_field = False
         self._is_open, self._tail = True, b""
 
     def ignore(self) -> None:
-        """Take what comes now for a body."""
+        """Count the next bytes as a body."""
         self._is_open = False
 
     def take(self, data: bytes) -> bool:
-        """Count what came. Return whether the head has not ended yet."""
+        """Count the bytes that came. Return whether the head has not ended yet."""
         if not self._is_open:
             return False
         if not self.size:

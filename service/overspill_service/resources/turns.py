@@ -1,7 +1,7 @@
-"""Turns of those who have no tenant: whoever asks faster than a rate waits, each request behind the last.
+"""Turns for requests without a tenant: if they come faster than a rate, each waits for the one before it.
 
-A refusal takes about as long as a short answer. So whoever is too fast is held up, not refused: a client
-sends its next request once it has the answer to this one.
+A refusal takes about as long as a short answer. So a client that is too fast is delayed, not refused: it
+sends its next request only when it has the answer to this one.
 """
 
 from __future__ import annotations

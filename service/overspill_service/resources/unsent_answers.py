@@ -1,4 +1,4 @@
-"""Bytes of answers that their clients have not taken: how many there are in one process, and of one tenant.
+"""Limits the bytes of answers that clients have not taken, in one process and for one tenant.
 
 They wait in the buffers of transports. Of one tenant's connections with too many, the one that has waited for
 longest without taking any is cut off.

@@ -1,4 +1,4 @@
-"""The certificate that the service shows: read from files, proved, and read again when they change."""
+"""The certificate of the service: read from files, tested, and read again when the files change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ POLL_SECONDS: Final = 5.0
 PROOF_ROUNDS: Final = 4
 """Turns of both ends until a handshake has ended: TLS 1.2 needs the most."""
 WARNING_TIME: Final = timedelta(days=7)
-"""How long before its end a certificate is warned of, but for short-lived ones: in their last quarter."""
+"""Seconds before a certificate's end when a warning is logged.
+
+For short-lived ones it is their last quarter.
+"""
 NOT_FOR_GROUP: Final = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
 NOT_FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -34,13 +37,13 @@ log = logging.getLogger("overspill_service.start")
 
 
 class Validity(NamedTuple):
-    """Since when and until when a certificate is valid."""
+    """The time from which, and the time until which, a certificate is valid."""
 
     begins: datetime
     ends: datetime
 
     def warning(self, now: datetime) -> str:
-        """Return what its operator should know. Empty while it is valid for long enough."""
+        """Return a warning for the operator. Empty while the certificate is valid for long enough."""
         if now >= self.ends:
             return "has expired: clients refuse it, and the service would not start with it"
         is_late = self.ends - now <= min(WARNING_TIME, (self.ends - self.begins) / 4)
@@ -157,7 +160,7 @@ def _require_private(key: Path) -> None:
 
 
 def _refuse_passphrase(key: Path) -> str:
-    """OpenSSL would ask for a passphrase at the terminal."""
+    """Raise an error: OpenSSL would ask for a passphrase at the terminal."""
     raise SettingError(f"tls_key: {key} has a passphrase, which nobody could give: store it without one")
 
 

@@ -1,4 +1,4 @@
-"""Adds up experiments: what clients count, and what becomes of the captures of each cohort.
+"""Adds up experiments: the counts of clients, and the captures and reads of each cohort.
 
 The sums are in the catalog only. As metrics they would be hundreds of series that no dashboard shows.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from overspill_service.telemetry.pending import PendingSums
 
 RESERVED: Final = 2
-"""Experiments that every tenant may have, whatever the others do."""
+"""Experiments that every tenant may have, regardless of others."""
 MOST: Final = 32
 """Experiments of one tenant."""
 SHARED: Final = 1000
@@ -37,7 +37,7 @@ class CohortCounts:
         self._names = ToolNames(RESERVED, MOST, SHARED)
 
     async def observe(self, catalog: Statistics, tenant: str, seen: wire.Observations, now: float) -> None:
-        """Add what a client reports, unless this batch was added before. Raises `CatalogUnavailable`."""
+        """Add a client's report, unless this batch was added before. Raises `CatalogUnavailable`."""
         sums = merged(self._sums(tenant, each) for each in seen.cohorts)
         if sums:
             memory = wire.BATCH_MEMORY

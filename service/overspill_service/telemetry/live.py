@@ -35,7 +35,10 @@ class LiveMetrics:
         self._of(d.LIVE_APPEND_BYTES, label).inc(size)
 
     def totals(self, totals: Mapping[str, LiveTotals], scheduled: int) -> None:
-        """Set what is live, by tenant. What else is scheduled is finished, and to be compacted."""
+        """Set the numbers of live captures by tenant.
+
+        Other scheduled captures are finished, and wait for compaction.
+        """
         self._totals.set(totals)
         live = sum(each.captures for each in totals.values())
         self._of(d.UNCOMPACTED_CAPTURES).set(max(0, scheduled - live))

@@ -26,7 +26,10 @@ _SECRETS: Final = re.compile(
     r"\b(ov[sl]_)[a-z2-7]+|\b((?:bearer|basic|token)[ :]+)[^\s'\"\\]+", re.IGNORECASE
 )
 _SECRET_MARKS: Final = "ovs_", "ovl_", "bearer", "basic", "token"
-"""What `_SECRETS` needs to match at all, in lower case. Each is looked for faster than the pattern is."""
+"""Texts in lower case of which `_SECRETS` needs one to match.
+
+Searching for them is faster than the pattern.
+"""
 _is_word: Final = re.compile(r"[!#-<>-~]+").fullmatch
 """Printable ASCII without spaces, quotes and `=`: what needs no quotes, nearly always."""
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)

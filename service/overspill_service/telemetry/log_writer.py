@@ -57,12 +57,12 @@ class LogWriter(logging.Handler):
         self._put(self._lines.line(time.time(), "INFO", logger, message, self._lines.fields(fields)))
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting lines."""
         with self._writing:
             self._write_waiting()
 
     def close(self) -> None:
-        """Write what waits, and end the thread."""
+        """Write the waiting lines, and end the thread."""
         self.flush()
         self._is_closed = True
         self._has_lines.set()

@@ -78,14 +78,14 @@ def causes(error: BaseException) -> str:
 
 
 def mistake_of(error: HttpProcessingError) -> str:
-    """Return what kind of mistake a malformed request has, without the line or target that aiohttp quotes."""
+    """Return the kind of mistake of a malformed request, without the line or target that aiohttp quotes."""
     if isinstance(error, InvalidURLError):
         return "Invalid target of the request"
     return _QUOTED.split(error.message, maxsplit=1)[0] or type(error).__name__
 
 
 class MalformedRequests(logging.Filter):
-    """Says of a malformed request only what kind of mistake it has: aiohttp would quote all of the line."""
+    """Logs only the kind of mistake of a malformed request. aiohttp would quote all of the line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

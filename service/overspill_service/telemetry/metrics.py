@@ -44,7 +44,7 @@ _OBSERVED: Final = {
         *(d.TOKENS_KEPT_OUT, d.IDENTICAL_OUTPUTS, d.RERUN_BURSTS),
     )
 }
-"""What observations count, by their names."""
+"""The metrics that observations count, by their names."""
 OBSERVED_AT_ONCE: Final = 10
 """Observations that are added up before other requests go on: a few milliseconds if their tools are new."""
 _Count = tuple[Metric, tuple[str, ...], int]
@@ -67,7 +67,7 @@ class Metrics:
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         """The series of a request, by route, method and status."""
         self._used: dict[tuple[str, str, str], tuple[Counter, Counter, Counter]] = {}
-        """The series of who sends requests, by tenant, key and code."""
+        """The series of requests by tenant, key and code."""
         self._process = ProcessUsage(self._of)
 
     @property
@@ -97,7 +97,7 @@ class Metrics:
         return True
 
     async def _totals(self, tenant: str, seen: Sequence[wire.Observation]) -> list[_Count]:
-        """Return what observations add up to. Other requests go on meanwhile."""
+        """Return the sums of observations. Other requests go on meanwhile."""
         totals: dict[tuple[str, tuple[str, ...]], int] = {}
         for at, each in enumerate(seen):
             for metric, labels, amount in self._counts(tenant, each):
@@ -185,7 +185,7 @@ class Metrics:
         times.observe(seconds, {"trace_id": trace_id} if trace_id else None)
 
     def use(self, tenant: str, key: str, code: str, *, received: int, sent: int) -> None:
-        """Count a request by who sent it."""
+        """Count a request by its sender."""
         found = self._used.get((tenant, key, code))
         if found is None:
             who = self._tenant(tenant), self._key(key)
@@ -204,13 +204,13 @@ class Metrics:
             sent_bytes.inc(sent)
 
     def stored(self, totals: Mapping[str, Totals]) -> None:
-        """Set what is stored, by tenant. Tenants beyond the bound are added up."""
+        """Set the stored amounts by tenant. Tenants beyond the bound are added up."""
         self._stored.set(
             {tenant: (each.captures, each.stored_size, each.size) for tenant, each in totals.items()}
         )
 
     def spooled(self, backlogs: Mapping[str, Backlog], now: float) -> None:
-        """Set what waits in clients' spools, by tenant. Of tenants beyond the bound the worst is shown."""
+        """Set the backlogs of clients' spools by tenant. Of tenants beyond the bound, the worst is shown."""
         self._spooled.set(
             {
                 tenant: (each.captures, each.size, max(0.0, now - each.oldest))
@@ -254,7 +254,7 @@ class Metrics:
         self._of(d.BACKEND_OPERATION_SECONDS, backend, name).observe(seconds)
 
     def measure_process(self) -> None:
-        """Set what this process uses of the machine, for scrapes that another worker answers."""
+        """Set the resources that this process uses, for scrapes that another worker answers."""
         self._process.measure()
 
     def collect(self) -> CollectorRegistry:

@@ -8,7 +8,7 @@ from overspill_service.catalog.statistics import OTHER
 
 MAX_TENANTS: Final = 1000
 RESERVED_TOOLS: Final = 4
-"""Tool names that every tenant may have, whatever the others send."""
+"""Tool names that every tenant may have, regardless of others."""
 MAX_TOOLS: Final = 100
 """Tool names of one tenant."""
 SHARED_TOOLS: Final = 4000

@@ -46,8 +46,8 @@ def spans() -> Spans | None:
 def exporting(environ: Mapping[str, str] = os.environ) -> Iterator[None]:
     """Export the spans of the block as the variables `OTEL_…` say, if they name an exporter.
 
-    Do nothing if the process has a provider, as under `opentelemetry-instrument`. What is wrong with the
-    variables is logged, and the service works without spans.
+    Do nothing if the process has a provider, as under `opentelemetry-instrument`. Mistakes in the variables
+    are logged, and the service works without spans.
     """
     provider = None
     name = exporter_name(environ)

@@ -1,7 +1,7 @@
 """Objects in an S3 bucket: `s3://bucket/prefix?endpoint=http://…&region=…&addressing=path`.
 
 With `&sse=AES256`, or `&sse=aws:kms&sse_kms_key_id=…`, every put asks the store to encrypt. Puts fail until
-the store has said of an object that it did: one that encrypts nothing cannot be mistaken for one that does.
+the store has confirmed the encryption of an object, so that a store that encrypts nothing is noticed.
 
 Puts, reads, single deletes and pings use aiohttp (`http`), signed with the credentials of the AWS chain.
 Everything else uses boto3 in threads (`bucket`). Payloads are signed, so the store verifies what it received,
@@ -58,7 +58,7 @@ CONCURRENT_DELETES: Final = 16
 MAX_COPY_REPLY_BYTES: Final = 64 * 1024
 PING_SECONDS: Final = 5
 VERSIONING_SECONDS: Final = 300.0
-"""How long the answer whether the bucket keeps versions is trusted."""
+"""Seconds for which the answer whether the bucket keeps versions is reused."""
 MAX_SKEW_SECONDS: Final = 300
 """AWS refuses signatures that are 900 s off. A clock that is this far off deserves a warning."""
 _CREATE_ONLY: Final = {"If-None-Match": "*"}
@@ -218,7 +218,7 @@ class S3Store:
         await self._bucket.create()
 
     async def probe(self) -> Abilities:
-        """Find out what the store can do by writing and deleting a small object, and remember it."""
+        """Find out the store's abilities by writing and deleting a small object. Remember them."""
         key, body = probe_key(), await PutBody.of([b"probe"])
         replies = [await self._put(key, body, _CREATE_ONLY) for _ in range(2)]
         now = time.time()
@@ -281,7 +281,7 @@ class S3Store:
             raise self._refusal(reply)
 
     def _range(self, reply: Reply, start: int, wanted: int) -> bytes:
-        """Return the body if it is the range that was asked for."""
+        """Return the body if it is the requested range."""
         is_short = start >= 0 and len(reply.body) < wanted
         if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or (reply.is_success and is_short):
             raise CaptureDamaged(f"a stored object ends before byte {start + wanted}")
@@ -300,6 +300,6 @@ class S3Store:
 
 
 def _is_safe(url: str) -> bool:
-    """Return whether nobody on the way can read what goes to this URL."""
+    """Return whether nobody on the way can read requests to this URL."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")

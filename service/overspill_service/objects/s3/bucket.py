@@ -42,7 +42,7 @@ _NO_MULTI_DELETE: Final = frozenset(
 )
 """Answers of stores without a multi-delete, or without the checksum that boto3 sends for it."""
 _ELEMENTS: Final = {"DeleteObjects": b"DeleteResult", "GetBucketVersioning": b"Versioning"}
-"""What the answer to an operation has. botocore takes any other document for an answer that says nothing."""
+"""The elements of the answers to operations. botocore treats any other document as an empty answer."""
 _HOME_REGION: Final = "us-east-1"
 """The region of a bucket that names none. A request to create a bucket there must not name it."""
 
@@ -160,7 +160,7 @@ class Bucket:
             ) from error
 
     async def _authorised(self, call: Callable[[], T], owner: str) -> T:
-        """Return what a call returns. Call again if its credentials were refused, and there are others."""
+        """Return the result of a call. Call again if its credentials were refused and there are others."""
         used = await self.credentials.current()
         try:
             result = await self._threads.run(owner, call)
@@ -201,7 +201,7 @@ def _connect(session: boto3.Session, location: Location, region: str) -> S3Clien
 
 
 def _refuse_others(operation_model: OperationModel, response_dict: dict[str, Any], **_: Any) -> None:
-    """Make an error of a success that is not S3's answer to this operation: nothing may have been done."""
+    """Raise an error for a success that is not S3's answer to this operation: perhaps nothing was done."""
     element = _ELEMENTS[operation_model.name]
     if response_dict["status_code"] == HTTPStatus.OK and element not in response_dict["body"]:
         response_dict["status_code"] = HTTPStatus.BAD_REQUEST

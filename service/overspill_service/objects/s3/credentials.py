@@ -40,7 +40,7 @@ request: it may refuse for other reasons too.
 """
 LONGEST_ASK_SECONDS: Final = 120.0
 ANSWER_SECONDS: Final = 3.0
-"""How long a request waits for the chain: a program or a server that it asks may hang."""
+"""Seconds that a request waits for the chain: a program or a server that the chain asks may hang."""
 _REFUSALS: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 """S3 answers 400 if a token has expired, and HEAD gets no code that says so."""
 _FAILURES: Final = (
@@ -52,8 +52,9 @@ _FAILURES: Final = (
     AttributeError,
     RuntimeError,
 )
-"""What botocore raises besides its own errors: a `credential_process` cannot be started or prints no JSON, or
-a role is refused or has expired.
+"""The errors that botocore raises besides its own.
+
+A `credential_process` cannot be started or prints no JSON, or a role is refused or has expired.
 """
 
 log = logging.getLogger(__name__)
@@ -84,11 +85,14 @@ class ChainCredentials(Credentials):
 
     @property
     def known(self) -> ReadOnlyCredentials | None:
-        """Return what to sign with now. None if there is nothing, or its end has come."""
+        """Return the credentials to sign with now. None if there are none, or if they have expired."""
         return None if self._is_due(before_end=0) else self._given
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
-        """Return what to sign with now, for boto3. Raises `NoCredentialsError` if there is nothing."""
+        """Return the credentials to sign with now, for boto3.
+
+        Raises `NoCredentialsError` if there are none.
+        """
         if (known := self.known) is None:
             raise NoCredentialsError
         return known
@@ -101,11 +105,10 @@ class ChainCredentials(Credentials):
         self._thread.close()
 
     async def current(self) -> ReadOnlyCredentials:
-        """Return what to sign with. Credentials that end soon are renewed in the background.
+        """Return the credentials to sign with. Credentials that end soon are renewed in the background.
 
-        While there is nothing, the chain is asked as soon as it may be.
-
-        Raises `StoreUnavailable` if there is nothing, or it cannot be renewed.
+        While there are none, the chain is asked as soon as it may be. Raises `StoreUnavailable` if there are
+        none, or if they cannot be renewed.
         """
         if self.known is None:  # there is nothing that the store could refuse
             self.were_accepted()
@@ -118,7 +121,7 @@ class ChainCredentials(Credentials):
         return known
 
     async def have_changed(self, refused: ReadOnlyCredentials) -> bool:
-        """Return whether there are others than those that the store refused."""
+        """Return whether there are other credentials than those that the store refused."""
         if self.known == refused:
             self._ask(self._asked)
             await self._answer()
@@ -162,7 +165,7 @@ class ChainCredentials(Credentials):
 
 
 def _told(ask: Callable[[], T]) -> T:
-    """Return what the chain tells. Raises `BotoCoreError` only."""
+    """Return the chain's credentials. Raises only `BotoCoreError`."""
     try:
         return ask()
     except _FAILURES as error:

@@ -27,7 +27,7 @@ TRANSIENT_CODES: Final = frozenset(
     }
 )
 NOT_S3: Final = "UnexpectedAnswer"
-"""The code of an answer that S3 would not give. It is none of S3's."""
+"""The code of an answer that S3 would not give. S3 has no such code."""
 _FULL_CODES: Final = frozenset(
     {
         "InsufficientCapacity",
@@ -90,7 +90,7 @@ def untrusted(error: Exception) -> StoreUnavailable:
 def says_absent(status: int, code: str) -> bool:
     """Return whether S3 says that there is no such object.
 
-    A 404 without a code of S3 is that of somebody else, who stands before the store.
+    A 404 without a code of S3 comes from a proxy before the store.
     """
     return status == HTTPStatus.NOT_FOUND and code not in ("", "NoSuchBucket")
 

@@ -71,7 +71,7 @@ class Request:
     limit: int = 0
     """The longest body of a successful reply. Of a longer body one byte more is read."""
     owner: str = ""
-    """Whose object it is about."""
+    """The owner of the object."""
     is_done: Callable[[Reply], bool] = lambda _: True
     """Whether a successful reply proves that the store did what was asked: a proxy may answer 200 too."""
 

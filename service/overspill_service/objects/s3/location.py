@@ -38,7 +38,7 @@ class Location:
     profile: str | None = None
     """The profile of the AWS configuration whose credentials to use. None: the usual chain."""
     sse: str | None = None
-    """How the store encrypts what it is given, as S3 names it. None: as the bucket says."""
+    """How the store encrypts objects, as S3 names it. None: as the bucket says."""
     sse_kms_key_id: str | None = None
 
     @classmethod
