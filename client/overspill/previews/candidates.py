@@ -1,4 +1,4 @@
-"""Find lines with a word for trouble in bounded time. Lines that differ only in digits count as one.
+"""Find lines with a word that means trouble, in bounded time. Lines that differ only in digits count as one.
 
 The search runs over lower-case bytes with a few passes of `bytes.find`, which is ten times as fast as regular
 expressions. The strongest words are searched for everywhere, the others near both ends only.
@@ -193,7 +193,7 @@ def _class_of(number: bytes) -> bytes:
 
 
 def _thinned(seen: dict[object, _Alike], text: str) -> list[Candidate]:
-    """Return no more candidates than can be judged: the first, the last and some between."""
+    """Return as many candidates as can be judged: the first, the last and some between."""
     kinds: dict[bytes, list[_Alike]] = {}
     for form, alike in seen.items():
         data = form if isinstance(form, bytes) else form[0]  # type: ignore[index]  # the bytes of a form

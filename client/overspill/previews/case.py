@@ -46,7 +46,7 @@ class Case:
     previews: Previews
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
-        """Return what a cut to `limits` may keep of the output; None if the output is not text."""
+        """Return the part of the output that a cut to `limits` may keep; None if the output is not text."""
         return self.previews.excerpt(self.body, self.extent, min(limits.max_bytes, _MOST_READ_BYTES) * 2)
 
     def preview(self, *, has_failed: bool) -> str:
@@ -60,7 +60,7 @@ class Case:
         return notice.make_notice(replace(self.facts, preview=text), self.stored)
 
     def description(self) -> str:
-        """Return what stands for a preview of binary data."""
+        """Return the text that replaces a preview of binary data."""
         return describe_binary(self.body, self.content_type)
 
 
@@ -69,7 +69,7 @@ class Style(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name of the style, as policies have it."""
+        """Return the name of the style in policies."""
 
     @property
     def fills(self) -> bool:

@@ -105,7 +105,7 @@ def excerpt_of_body(
 
 
 def describe_binary(data: Sized, media_type: str) -> str:
-    """Return what stands for a preview if there is no text."""
+    """Return the text that replaces a preview if the output is not text."""
     return f"({quantities.plural(len(data), 'byte')} of {media_type}, not text)"
 
 

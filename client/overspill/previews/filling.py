@@ -1,7 +1,7 @@
 """Notice styles that fill the limits with the output itself, around the exact words of other designs.
 
-They keep as much of the output as the limits allow. Their own words count too, and so does what else stays of
-the output, so that the result is never cut again. If the whole is stored, a last line says so and gives the
+They keep as much of the output as the limits allow. Their own words count too, and so do other parts of the
+output that stay. So the result is never cut again. If the whole is stored, a last line says so and gives the
 handle. The marks of the designs stand where the middle or the end of the output is left out.
 """
 

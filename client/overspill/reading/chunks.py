@@ -30,7 +30,7 @@ class Chunk(NamedTuple):
     start: int
     """Offset of `data[0]` in the capture."""
     newlines: int
-    """How many newlines the capture has before `data`."""
+    """The number of newlines in the capture before `data`."""
     utf8: bool = True
     """Whether `data` is valid UTF-8 (the frame's flag)."""
 
@@ -41,7 +41,7 @@ class Extent(NamedTuple):
     size: int
     lines: int
     columns: int | None = None
-    """Those of the terminal that has shown it: 0 if nobody knows how many, None if no terminal has."""
+    """The columns of the terminal that has shown it: 0 if unknown, None if no terminal has shown it."""
 
     @property
     def is_terminal(self) -> bool:
@@ -64,7 +64,7 @@ class Caps(NamedTuple):
     line_size: int = 2 * 1024
 
     def within(self, max_bytes: int | None) -> Caps:
-        """Return the caps with no more than `max_bytes`. A line of a grep then has at most half of them."""
+        """Return the caps with at most `max_bytes`. A line of a grep then has at most half of that."""
         if max_bytes is None:
             return self
         return self._replace(

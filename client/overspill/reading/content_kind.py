@@ -12,7 +12,7 @@ import msgspec
 from overspill.reading.text import cut_before, strip_escapes
 
 HEAD_BYTES: Final = 8 * 1024
-"""Bytes that the guess is made from."""
+"""Bytes from which the kind is guessed."""
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x07\x1b")) + b"\x7f"
 """Control characters that no terminal output has."""
 _MAX_CONTROLS_SHARE: Final = 0.05
@@ -39,7 +39,7 @@ _LOG_LINE: Final = re.compile(
     re.VERBOSE,
 )
 _LOG_LINES: Final = 50
-"""How many of the first lines are looked at. Most of a log's are log lines, the others may be tracebacks."""
+"""The number of first lines to look at. In a log most of them are log lines; others may be tracebacks."""
 _MIN_LOG_SHARE: Final = 0.4
 
 
@@ -59,13 +59,13 @@ _UNFINISHED: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""What may stand at the end of a JSON text that is cut short: the beginning of a token, or nothing."""
+"""A possible end of a JSON text that is cut short: the beginning of a token, or nothing."""
 
 
 def detect(head: bytes, content_type: str | None) -> str:
     """Return text, json (also JSON Lines), log, binary or unknown, from the first `HEAD_BYTES` bytes.
 
-    What the content looks like counts more than what `content_type` says.
+    The look of the content counts more than `content_type`.
     """
     head = head[:HEAD_BYTES]
     declared = (content_type or "").partition(";")[0].strip().lower()

@@ -8,7 +8,7 @@ from overspill.wire import Code
 
 
 class InvalidQuery(ValueError):
-    """The query makes no sense; `code` is what the service answers with."""
+    """The query makes no sense. `code` is the problem code of the service's answer."""
 
     code: ClassVar[Code] = Code.INVALID_PARAMETER
 

@@ -39,11 +39,11 @@ class Finder:
         self._threads = threading.local()
 
     def applies_to(self, data: bytes) -> bool:
-        """Return whether a search in this data tells anything about the pattern."""
+        """Return whether a search in this data says anything about the pattern."""
         return not self._needs_ascii or data.isascii()
 
     def first(self, data: bytes, start: int, stop: int) -> int:
-        """Return where the first of the texts in `data[start:stop]` ends; -1 if there is none."""
+        """Return the end of the first of the texts in `data[start:stop]`; -1 if there is none."""
         ends: list[int] = []
 
         def on_text(_text: int, _start: int, end: int, _flags: int, _context: object) -> bool:

@@ -1,7 +1,7 @@
 """Collect what a grep finds: matching lines with the lines around them, within the answer's caps.
 
-Regions of whole lines come in the order of the search. The lines around a match may lie in other regions:
-those on the side that was searched already are remembered, the others are added as they come.
+Regions of whole lines come in the order of the search. The lines around a match may be in other regions.
+Those on the side that was already searched are remembered. The others are added when they come.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from overspill.reading.regions import Region
 
 CUT_MARK: Final = "…"
-"""Stands where a line was cut."""
+"""The mark where a line was cut."""
 _REPLACED: Final = "\ufffd"
 _PREFIX_BYTES: Final = 8
 """About how many bytes a line's number and its mark take in the text of an answer."""
@@ -48,7 +48,7 @@ class _Hit:
     before: list[_Shown]
     after: list[_Shown]
     lacking: int
-    """Lines around it that regions still to come may hold."""
+    """Lines around it that later regions may hold."""
 
     @property
     def shown(self) -> list[_Shown]:
@@ -68,7 +68,7 @@ class Findings:
         invert: bool,
         is_terminal: bool,
     ) -> None:
-        r"""`is_terminal`: of a line that `\r` has rewritten, only what was written at once is shown."""
+        r"""`is_terminal`: for a line that `\r` has rewritten, only text that was written at once is shown."""
         self._limit, self._context, self._backwards = limit, context, backwards
         self._line_size, self._invert, self._is_terminal = caps.line_size, invert, is_terminal
         self._room, self._lines_left = caps.size, caps.lines
@@ -79,7 +79,7 @@ class Findings:
         self.has_given_up: bool = False
         """Whether matches were dropped, for the next answer to find."""
         self.is_cut: bool = False
-        """Whether lines around a match are missing, since the answer has no room for them."""
+        """Whether lines around a match are missing, because the answer has no room for them."""
         self.unsure: list[int] = []
         """Numbers of lines that may match."""
 
@@ -103,7 +103,7 @@ class Findings:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether no region to come can change the answer."""
+        """Return whether no later region can change the answer."""
         return self._is_spent or (self.is_full and not self.is_lacking)
 
     @property
@@ -238,7 +238,7 @@ class Findings:
         self._room -= by * sum(line.cost for line in lines)
 
     def _clip(self, region: Region, line: bytes, number: int, at: int | None) -> _Shown:
-        """Return a line as text; of a long one the part around `at`, with `CUT_MARK` at its cuts."""
+        """Return a line as text. A long line is cut to the part around `at`, with `CUT_MARK` at its cuts."""
         low, high = written_at(line, at) if self._is_terminal else (0, len(line))
         start, stop = low, high
         if high - low > self._line_size:
@@ -252,7 +252,7 @@ class Findings:
         )
 
     def matches(self) -> list[Match]:
-        """Return what was found, as the answer has it, in the order of the lines."""
+        """Return the matches in the form of the answer, in the order of the lines."""
         return [
             Match(
                 line_number=hit.number,

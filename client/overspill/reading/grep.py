@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def never() -> bool:
-    """Return False: the time is never up."""
+    """Return False: the time is never over."""
     return False
 
 
@@ -87,7 +87,7 @@ class Search:
         """The offset of the chunk taken last. Only kept backwards."""
         self._ending = Ending(extent, self._findings, backwards=query.from_end, count=query.count)
         self._is_leading = needs_lead(query, self._start, self._context, extent)
-        """Whether what comes is before the cursor, so that it is shown at most."""
+        """Whether the next lines are before the cursor. They may be shown, but are not searched."""
         self.has_jumped: bool = False
         """Whether `wanted` is another place than the end of the chunk taken last."""
         self.wanted = self._begin() if extent.size else None
@@ -236,7 +236,7 @@ class Search:
             self._results.take_line(whole, line.number, is_searched=is_searched)
 
     def _stop_inside(self, piece: bytes, stopped: StoppedInside) -> None:
-        """Handle the end of time in the open line, to which `piece` was added last."""
+        """Handle the end of the time inside the open line, to which `piece` was added last."""
         line = self._line
         if not line.is_enough:
             self._stop_for_time(Cursor(line.number, stopped.offset, stopped.trails))
@@ -283,7 +283,7 @@ class Search:
             self._jump(self._enter_cursor_line(LineResult(line, is_utf8=region.source is None)))
 
     def _stop_for_time(self, cursor: Cursor) -> None:
-        """Search no more; another search goes on at `cursor`. Lines around matches are still read."""
+        """Stop searching. Another search goes on at `cursor`. Lines around matches are still read."""
         if not self._ending.stop_for_time(cursor):
             self.wanted = None
 

@@ -112,7 +112,7 @@ def _last_cut(text: str) -> int:
 
 
 def _closers(text: str) -> str:
-    """Return the brackets that close all that is open at the end of a beginning of JSON."""
+    """Return the brackets that close everything that is open at the end of cut JSON."""
     open_: list[str] = []
     for token in _TOKEN.finditer(text):
         if token[0] in _CLOSERS:
@@ -129,7 +129,7 @@ class _Shapes:
         self._show_key = show_key
 
     def of(self, values: list[Any], levels: int, depth: int) -> str:
-        """Describe what values in the same place have in common."""
+        """Describe the common features of values in the same place."""
         kinds: dict[str, list[Any]] = {}
         for value in values:
             kinds.setdefault(_kind(value), []).append(value)
@@ -177,7 +177,7 @@ class _Shapes:
 
 
 def _kind(value: Any) -> str:
-    """Return what JSON calls a value that was parsed."""
+    """Return JSON's name for the type of a parsed value."""
     return _NAMES.get(type(value), "number")
 
 

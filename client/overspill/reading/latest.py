@@ -1,4 +1,4 @@
-"""A dict of bounded size, for what a process remembers however long it runs."""
+"""A dict of bounded size, for things that a process remembers for as long as it runs."""
 
 from __future__ import annotations
 

@@ -52,7 +52,10 @@ def between(
 
 
 def tail(lines: int, extent: Extent, *, caps: Caps = DEFAULT_CAPS, ansi: bool = False) -> TailRead:
-    """Return a read of the last `lines` lines; of a last line longer than the byte cap, of its end."""
+    """Return a read of the last `lines` lines.
+
+    If the last line is longer than the byte cap, it reads the line's end.
+    """
     return TailRead(lines, extent, caps=caps, ansi=ansi)
 
 

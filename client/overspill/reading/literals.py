@@ -1,4 +1,4 @@
-"""Find plain texts that every matching line has, from the pattern alone. In doubt, find none."""
+"""Find plain texts that every matching line has, from the pattern alone. If in doubt, find none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A property that is computed once for each object, without a lock.
 
 `functools.cached_property` of Python 3.11 holds one lock for all objects of a class while it computes a
-value: a slow one stops the others, and a child forked meanwhile waits for ever.
+value: a slow one stops the others, and a child forked meanwhile waits without end.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SLICE_BYTES: Final = 64 * 1024
 _LEAST: Final = 16 * 1024
 _EDGE_CALLS: Final = 8
-"""How many times smaller windows are backwards: there, finding an edge takes several searches."""
+"""The factor by which windows are smaller backwards, where finding an edge takes several searches."""
 
 
 def window(program_size: int) -> int:
@@ -70,7 +70,7 @@ class LongSearch:
 
     @property
     def done(self) -> int:
-        """The distance up to which the text is needed no more."""
+        """The distance up to which the text is no longer needed."""
         return min(trail.distance for trail in self.trails)
 
     def drop(self, size: int) -> None:
@@ -93,7 +93,10 @@ class LongSearch:
         return None
 
     def _windows(self, size: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield windows over what is not searched yet. Each overlaps the last by the longest block."""
+        """Yield windows over the text that is not searched yet.
+
+        Each overlaps the last one by the longest block.
+        """
         if self._backwards:
             high = min(stop, size - self.done)
             while high >= start:

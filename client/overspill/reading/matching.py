@@ -26,7 +26,7 @@ class MatchedLine(NamedTuple):
     stop: int
     at: int
     excerpt: bytes | None = None
-    """What to show of it, if that is not in the buffer; `at` is a position in it then."""
+    """The text to show, if that is not in the buffer. `at` is then a position in it."""
 
     @classmethod
     def unsure(cls, start: int, stop: int) -> MatchedLine:
@@ -35,7 +35,7 @@ class MatchedLine(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Return whether the line matches, and not only may."""
+        """Return whether the line certainly matches."""
         return self.at != _UNSURE
 
 

@@ -70,7 +70,7 @@ class OpenLine:
         return self._line.close(is_ended=self._is_ended)
 
     def show(self, piece: bytes) -> None:
-        """Search the line no more: only show it. `piece` was added last."""
+        """Stop searching the line, and only show it. `piece` was added last."""
         assert isinstance(self._line, SplitLine)
         self._line, self.is_searched = self._line.shown(piece), False
 
@@ -81,12 +81,12 @@ class OpenLine:
         return is_new
 
     def forget(self) -> None:
-        """Backwards: drop what is kept of the line, since pieces before it were left out."""
+        """Drop the kept part of the line, backwards, because pieces before it were left out."""
         if self._line is not None:
             self._line.forget()
 
     def close(self) -> None:
-        """Have no line open any more."""
+        """Close the open line."""
         self._line, self.is_open = None, False
 
     @property

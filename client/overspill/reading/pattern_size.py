@@ -1,4 +1,4 @@
-"""Estimate what a pattern costs to compile, from its text alone.
+"""Estimate the cost of compiling a pattern, from its text alone.
 
 RE2 writes counted repetitions out, and sorts the ranges of every class that a pattern names. It holds the
 interpreter's lock meanwhile, so a pattern that would take long is refused before it is compiled.
@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from overspill.reading.errors import InvalidPattern
 
 MAX_COPIES: Final = 10_000
-"""Characters and classes of a pattern with its repetitions written out, at most: about 0.2 µs each."""
+"""The most characters and classes of a pattern with its repetitions written out: about 0.2 µs each."""
 MAX_OPTIONAL: Final = 1_000
-"""Those among them that may be missing, at most. 1,000 in a row take RE2 4 ms, 10,000 take 0.2 s."""
+"""The most of them that may be missing. 1,000 in a row take RE2 4 ms, 10,000 take 0.2 s."""
 MAX_UNICODE_CLASSES: Final = 64
-"""How often a pattern may name a Unicode class. RE2 takes up to 60 µs each time."""
+"""The most Unicode classes in a pattern. RE2 takes up to 60 µs for each."""
 _MAX_NESTED: Final = 1_000
 """RE2 itself refuses larger repetitions, nested ones multiplied, while it parses."""
 
@@ -44,7 +44,7 @@ class _Size(NamedTuple):
     """The largest product of nested repetitions."""
 
     def repeated(self, match: re.Match[str]) -> _Size:
-        """Return the size of what stands before a repetition, written out as RE2 does."""
+        """Return the size of the item before a repetition, written out as RE2 does."""
         least, most = int(match["least"] or 0), int(match["most"] or match["least"] or 1)
         may_lack = most - least if match["most"] else int(match[0].startswith("?"))
         times = max(least, most, 1)
@@ -75,7 +75,7 @@ def check_size(pattern: str) -> None:
 
 
 def _size_of(pattern: str) -> _Size:
-    """Return the size of a pattern. Of one that is not valid, any size."""
+    """Return the size of a pattern. For an invalid one it may be any number."""
     groups: list[list[_Size]] = [[]]
     for match in _PIECE.finditer(pattern):
         match match.lastgroup:

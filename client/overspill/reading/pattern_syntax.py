@@ -1,4 +1,4 @@
-"""Checks the syntax of search patterns: RE2's, without what has no meaning in a single line."""
+"""Checks the syntax of search patterns: RE2's, without the parts that make no sense in a single line."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _REFUSED: Final = {
 
 
 def check(pattern: str) -> None:
-    """Raise `InvalidPattern` for what RE2 lacks or a line search bends."""
+    """Raise `InvalidPattern` for syntax that RE2 lacks, or that means something else in a search of lines."""
     for part in _TOKEN.findall(pattern):
         if part.startswith("\\") and part[1:] in tuple("123456789"):
             raise InvalidPattern(_REFUSED[r"\k"])

@@ -52,7 +52,7 @@ class Pattern(Protocol):
 def check_pattern(pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> None:
     """Raise `InvalidPattern` if RE2 will not compile the pattern.
 
-    This is half of what `compile_pattern` does, which does not do it again.
+    This is the first half of `compile_pattern`, which does not repeat it.
     """
     if Re2Pattern is not None:
         Re2Pattern.check(pattern, fixed=fixed, ignore_case=ignore_case)

@@ -21,9 +21,9 @@ from overspill.reading.stages import Chain, chains_of
 _MEMORY: Final = 8 * 2**20
 """Bytes for RE2's programs and automata together: with fewer it falls back to a slow engine too soon."""
 TRIAL_MEMORY: Final = 256 * 1024
-"""Bytes for a first program that tells whether the pattern is small enough. RE2 fills them in about 2 ms."""
+"""Bytes for a first program that shows whether the pattern is small enough. RE2 fills them in about 2 ms."""
 _REMEMBERED: Final = 256
-"""Patterns of which it is remembered whether they are refused: at most 1 MiB of text."""
+"""The number of patterns whose refusal is remembered: at most 1 MiB of text."""
 _ANYWHERE: Final = re2.RE2.Anchor.UNANCHORED
 
 
@@ -57,7 +57,7 @@ class Re2Pattern:
     def check(pattern: str, *, fixed: bool = False, ignore_case: bool = False) -> None:
         """Raise `InvalidPattern`, which names what is not supported and what to write instead.
 
-        What was found is remembered, so `compile` does not look again.
+        The result is remembered, so `compile` does not look again.
         """
         if refusal := _refusal(_source(pattern, fixed=fixed), ignore_case=ignore_case, fixed=fixed):
             raise InvalidPattern(refusal)

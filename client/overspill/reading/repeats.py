@@ -1,6 +1,6 @@
 """Group lines that look equal once their numbers are masked, in bounded memory.
 
-Escape sequences, control characters and blanks at the end of a line do not count: nobody sees them.
+Escape sequences, control characters and blanks at the end of a line are ignored, because nobody sees them.
 """
 
 from __future__ import annotations

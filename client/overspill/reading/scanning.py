@@ -49,7 +49,7 @@ class Cursor(NamedTuple):
         return cursor
 
     def text(self, *, backwards: bool) -> str:
-        """Return the cursor as a query takes it: where to go on, and in which direction."""
+        """Return the cursor in the form of a query: where to go on, and in which direction."""
         offset = "" if self.offset is None else f".{self.offset}"
         trails = "_".join(f"{found}-{distance}" for found, distance in self.trails)
         has_found = any(trail.found for trail in self.trails)
@@ -66,13 +66,13 @@ class ScannedChunk(NamedTuple):
 
     chunk: Chunk
     head: bytes
-    """What the chunk holds of a line that began before it, as stored: up to its first newline, or all."""
+    """The part of a line that began before the chunk, as stored: up to its first newline, or all."""
     tail: bytes
-    """What the chunk holds of a line that goes on after it, as stored."""
+    """The part of a line that goes on after the chunk, as stored."""
     has_newline: bool
     region: Region | None
     found: MatchedLines | MatchCount | None
-    """What was found in the region; None if nothing was searched."""
+    """The matches in the region; None if nothing was searched."""
 
 
 class Scanner:

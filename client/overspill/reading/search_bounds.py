@@ -35,7 +35,7 @@ def takes_every_line(query: GrepQuery) -> bool:
 
 
 def lines_asked(line: int, extent: Extent, *, backwards: bool) -> int:
-    """Return how many lines there are from `line` on, in the direction of the search."""
+    """Return the number of lines from `line` on, in the direction of the search."""
     if not extent.lines:
         return 0
     return line if backwards else extent.lines + 1 - line
@@ -63,7 +63,7 @@ def needs_lead(query: GrepQuery, start: Cursor, context: ContextLines, extent: E
 
 
 def first_wanted(line: int, context: ContextLines, extent: Extent, *, backwards: bool) -> Wanted:
-    """Return what a search needs first that begins at the start of a line (backwards: at its end)."""
+    """Return the first chunks for a search that begins at the start of a line (backwards: at its end)."""
     if not backwards:
         return Wanted(newline=max(0, line - 1 - context.before))
     last = line + context.after
@@ -71,7 +71,7 @@ def first_wanted(line: int, context: ContextLines, extent: Extent, *, backwards:
 
 
 def beyond_line(line: int, extent: Extent, *, backwards: bool) -> Wanted:
-    """Return what a search needs that leaves out the rest of a line."""
+    """Return the chunks for a search that skips the rest of a line."""
     if backwards:
         return Wanted(newline=line - 1, span=SAMPLE_BYTES)
     return Wanted(newline=line) if line < extent.lines else Wanted(offset=extent.size - 1)
@@ -127,7 +127,7 @@ class Ending:
         self._stop(Cursor(line - 1 if self._backwards else line + 1))
 
     def settle(self, chunk: Chunk) -> None:
-        """Stop since there is enough; of a count, behind the lines that end in this chunk."""
+        """Stop because there are enough matches; for a count, after the lines that end in this chunk."""
         if self._count:
             newlines = 0 if self._backwards else chunk.data.count(b"\n")
             self._stop(Cursor(chunk.newlines + 1 + newlines))

@@ -1,4 +1,4 @@
-r"""Finds the commands in what a shell wrote on its terminal, by the marks of its integration.
+r"""Finds the commands in the output of a shell's terminal, by the marks of its integration.
 
     ESC ] 133 ; A BEL          a prompt begins (B: it ends)
     ESC ] 133 ; C BEL          the command's output begins
@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 LONGEST_MARK: Final = 8_192
-"""Bytes of a mark; a longer one is none."""
+"""The most bytes of a mark. A longer text is no mark."""
 MOST_SECTIONS: Final = 10_000
 _MARK: Final = re.compile(rb"\x1b\](?:133|633);([A-E])(?:;([^\x07\x1b]{0,8192}))?(?:\x07|\x1b\\)")
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|\\)")
@@ -32,7 +32,7 @@ _EXIT_CODE: Final = re.compile(r"-?[0-9]{1,10}")
 
 
 class Section(Struct, frozen=True, kw_only=True):
-    """One command: its output is lines `start` to `end`, from 1. `exit_code` is None if nothing told it."""
+    """One command: its output is lines `start` to `end`, from 1. `exit_code` is None if it is unknown."""
 
     command: str
     start: int
@@ -79,7 +79,7 @@ class ShellMarks:
             self._end(value)
 
     def _begin(self) -> None:
-        """Begin a section, if it is not the last one that a second integration of the shell marks too."""
+        """Begin a section, unless a second integration of the shell only marks the last one again."""
         command, self._command = self._command, ""
         if self._is_open and not self._is_line_begun and self.sections[-1].start == self._line:
             known = self.sections.pop().command

@@ -22,7 +22,7 @@ SAMPLE_BYTES: Final = 64 * 1024
 _EXCERPT_BYTES: Final = 8 * 1024
 """Bytes kept around a match."""
 LOOKBEHIND_BYTES: Final = 3 * 1024
-"""Bytes kept before what is still to be searched: they are shown, and anchors see them."""
+"""Bytes kept before the text that is still to be searched: they are shown, and anchors see them."""
 _ANCHOR_BYTES: Final = 4
 """Bytes left unsearched at a cut, so that anchors see what lies beyond it."""
 _STEPS: Final = (64 * 1024, 512)
@@ -34,7 +34,7 @@ class LineResult(NamedTuple):
     data: bytes
     at: int | None = None
     excerpt: bytes | None = None
-    """What is kept around a match that is not in `data`; `at` is a position in it then."""
+    """The text around a match that is not in `data`. `at` is then a position in it."""
     is_sure: bool = True
     """Whether a line in which nothing was found is sure not to match."""
     is_utf8: bool = True
@@ -112,7 +112,7 @@ class SplitLine:
         self._held = 0
         self._utf8 = True
         self.match: LineResult | None = None
-        """What is kept around a match that was found before the line's end."""
+        """The text around a match that was found before the line's end."""
         self.is_skipped = False
         """Whether pieces were left out that are not needed."""
 
@@ -169,7 +169,7 @@ class SplitLine:
         return at
 
     def _shrink(self) -> None:
-        """Search what is held, and keep what is needed to go on."""
+        """Search the held text, and keep the part that is needed to go on."""
         raw, offset = self._joined(), self._offset
         if self._backwards:
             cut = seam(raw, 2 * LONGEST_ESCAPE)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from overspill.wire import Text
 
 SCAN_LIMIT_BYTES: Final = 64 * 2**20
-"""Bytes that are looked at, unless said otherwise."""
+"""The most bytes to read, unless the caller says otherwise."""
 _SHOWN: Final = Caps(lines=5, size=16 * 1024)
-"""What is shown of the first lines, and of the last."""
+"""The most first lines, and the most last lines, that are shown, and their bytes."""
 _LINE: Final = 240
 """Bytes shown of one line."""
 _GROUPS: Final = 10
 NUMBERS: Final = 20
-"""How many errors, and how many warnings, are listed by line number, unless the query says otherwise."""
+"""The number of errors, and of warnings, that are listed by line number, unless the query says otherwise."""
 _ERRORS: Final = (
     r"error|exception|traceback|\bfail(?:ed|ures?)?\b|\bfatal\b|\bpanic|\bcritical\b|segmentation fault"
 )
@@ -42,7 +42,7 @@ _WARNINGS: Final = r"\bwarn(?:ings?)?\b|deprecat(?:ed|ion)"
 
 
 class Summarizer:
-    """Reads chunks of a capture, from its beginning or its end, and sums up what they show."""
+    """Reads chunks of a capture, from its beginning or its end, and summarizes them."""
 
     def __init__(
         self,

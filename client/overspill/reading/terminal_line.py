@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from overspill.reading.terminal_tokens import Token
 
 _BACK: Final = re.compile(r"\r(?=[^\r])|[\x08\x1b]")
-"""In a line without it, nothing is written twice."""
+"""If a line has no match, nothing in it is written twice."""
 _EDITED: Final = re.compile(r"\x08|\x1b\[[0-9;]*[@CDGPX]|\x1b7\x1b\[[0-9;]*[Hf]")
-"""In a line without it, the cursor goes nowhere but to the start."""
+"""If a line has no match, the cursor only ever goes to the start."""
 _NO_LINE_END_SIGN: Final = "⏎ "
 _TAB: Final = 8
 MOST_COLUMNS: Final = 1_000
-"""Columns of a row that are believed; and how far a row reaches if its columns are not known."""
+"""The most columns of a row that are believed. A row of unknown width has so many."""
 _ZERO_WIDTH: Final = frozenset({"Cc", "Cf", "Me", "Mn"})
 
 
@@ -62,7 +62,7 @@ class Line:
         """Where the last cell may be: moves over blanks make a line no longer than some times its bytes."""
         self._saved: int | None = None
         self._elsewhere: list[str] | None = None
-        """What is drawn outside of the line, while the cursor is there."""
+        """The text drawn outside of the line, while the cursor is there."""
 
     @property
     def row(self) -> int:
@@ -94,7 +94,7 @@ class Line:
         return self._saved is not None and self._elsewhere is not None
 
     def draw(self, text: str) -> str:
-        """Write the text on the line, and return what is there then."""
+        """Write the text on the line, and return the line's text."""
         self._has_only_returns = _EDITED.search(text) is None
         for token in TOKEN.finditer(text):
             number, letter, cursor, control = token.groups()
@@ -106,14 +106,14 @@ class Line:
         return self.text()
 
     def take(self, token: Token) -> None:
-        """Write what the token has, or move in the line."""
+        """Write the token's text, or do its move in the line."""
         if token.move:
             self._move(token.move, token.number)
         else:
             self._write(token.text)
 
     def text(self) -> str:
-        """Return what is on the line, without blanks at its end."""
+        """Return the text of the line, without blanks at its end."""
         end = self._at if self._elsewhere is None else 0
         stop = len(self._cells)
         while stop > end and self._cells[stop - 1] == " ":

@@ -260,7 +260,7 @@ class _Screen:
         self._go_down(min(row, MOST_ROWS) - 1, "B")
 
     def _erase(self, token: Token) -> None:
-        """Erase what is below the cursor, or all. Text that is cleared on the usual screen stays above."""
+        """Erase everything below the cursor, or all. Text that is cleared on the usual screen stays above."""
         is_at_top = self._at == self._top and not self._line.row and not self._line.column
         if self._top is None or not (token.number in {"2", "3"} or (is_at_top and token.number != "1")):
             if token.number in {"", "0"}:

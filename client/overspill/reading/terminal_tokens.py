@@ -39,26 +39,26 @@ class WrittenLine(NamedTuple):
     """A line as it was written: what is drawn at its end, and the returns behind that."""
 
     outputs: list[str]
-    """What is before it on its line: outputs without a line end."""
+    """The outputs before it on the line, which have no line end."""
     last: str
     returns: str
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield what is written and how the cursor moves, in their order."""
+    """Yield the written texts and the cursor moves in their order."""
     for token in TOKEN.finditer(text):
         number, letter, cursor, control = token.groups()
         yield Token(token[0], control or cursor or letter or "", number or "")
 
 
 def columns_told(line: str) -> int | None:
-    """Return how many columns there are by now, if the line says it."""
+    """Return the present number of columns, if the line says it."""
     told = _COLUMNS.findall(line)
     return int(told[-1]) if told else None
 
 
 def written_line(line: str) -> WrittenLine:
-    """Take a line apart."""
+    """Split a line into its outputs, its last text and its returns."""
     *outputs, last = _NO_LINE_END.split(_COLUMNS.sub("", line))
     end = _LAST_RETURN.search(last)
     if end is None:

@@ -63,7 +63,7 @@ class Decoded(NamedTuple):
     rewritten: bool = False
     """Whether what a terminal has overwritten or erased was left out."""
     numbers: Sequence[int] | None = None
-    """The line of the data, from 0, in which each line of a terminal's text was begun."""
+    """For each line of a terminal's text, the line of the data, from 0, in which it was begun."""
 
     def last_lines(self, count: int) -> Decoded:
         """Return the last lines of a terminal's text: those above its beginning are none of the data's."""

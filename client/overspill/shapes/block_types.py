@@ -1,6 +1,6 @@
-"""Tells content blocks in the protocols of MCP, Anthropic, OpenAI, LangChain, Bedrock, Gemini and others.
+"""Recognises content blocks in the protocols of MCP, Anthropic, OpenAI, LangChain, Bedrock and others.
 
-Three kinds of values are told apart, by their fields alone, since no framework is imported here:
+Three kinds of values are distinguished, by their fields alone, because no framework is imported here:
 
 - a *block* is one part of a message's content: a text, an image, a file;
 - a *carrier* is a tool's message, item or result around blocks (see `carriers`);
@@ -109,7 +109,7 @@ def _type_of_class(value: Any) -> str:
 
 
 def telling_field(block: Any) -> str:
-    """Return the one field that tells what a block without a type is; empty for anything else."""
+    """Return the one field that identifies a block without a type; empty for anything else."""
     names = _set_fields(block)
     if len(names) != 1 or names[0] not in _KEYED:
         return ""
@@ -168,5 +168,5 @@ def are_blocks(value: Any) -> bool:
 
 
 def listed(value: Any) -> Sequence[Any]:
-    """Return a list or tuple as it is; nothing for any other value."""
+    """Return a list or tuple unchanged; an empty one for any other value."""
     return value if isinstance(value, (list, tuple)) else ()

@@ -1,4 +1,6 @@
-"""Tells carriers: a tool's messages, items and objects around content blocks. And messages that no tool made.
+"""Recognises carriers, which are a tool's messages, items and objects around content blocks.
+
+Also recognises messages that no tool made.
 
 See `block_types` for how values are told apart.
 """

@@ -1,8 +1,9 @@
-"""Chunks of one stream: held back while the whole may stay, captured as they come once it is too long.
+"""Chunks of one stream. They are held back while the whole may stay, and captured when it is too long.
 
-A stream of text or bytes that ends within the limits comes out as it went in, in the same chunks. Of a longer
-one a single chunk comes out at its end, the notice; its bytes go to memory, then to a file. Of a stream of
-records, as dicts, the first ones pass as they come: see `records`. Objects without any text pass untouched.
+A stream of text or bytes that ends within the limits comes out unchanged, in the same chunks. From a longer
+one, a single chunk comes out at its end, the notice. Its bytes go to memory, then to a file. From a stream of
+records, such as dicts, the first ones pass as they come: see `records`. Objects without any text pass
+unchanged.
 
 `guarded_chunks` drives a `ChunkStream` from an iterator.
 """
@@ -41,7 +42,7 @@ _NO_RESERVE: Final = Reserve()
 
 
 class ChunkStream:
-    """Decides what becomes of each chunk of one stream. May write to a file.
+    """Decides for each chunk of one stream whether it passes or is held or captured. May write to a file.
 
     One thread at a time may call `take` and `end`, but `close` may come from another thread meanwhile.
     A stream is ended after `max_bytes`. With a `redactor`, secrets are masked in what is captured; with
@@ -105,7 +106,10 @@ class ChunkStream:
         return passing
 
     def _passable(self, chunks: list[Any]) -> list[Any]:
-        """Return chunks as they may pass: with secrets masked, texts that follow each other are one chunk."""
+        """Return the chunks that may pass, with secrets masked.
+
+        Texts that follow each other become one chunk.
+        """
         redactor = self._inline_redactor
         if redactor is None:
             return chunks
@@ -143,7 +147,7 @@ class ChunkStream:
             return [] if held is None else self._passable(held.chunks)
 
     def shape(self) -> StreamShape | None:
-        """After the end: what was captured; None if all chunks have passed."""
+        """After the end, the captured content; None if all chunks have passed."""
         if self._buffer is None or (self._records is not None and self._records.fits()):
             return None
         with self._lock:
@@ -165,11 +169,11 @@ class ChunkStream:
 
     @property
     def media_type(self) -> str:
-        """The media type of what came until now."""
+        """The media type of the chunks so far."""
         return self._type.media_type() if self._records is None else NDJSON_TYPE
 
     def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` bytes from `offset` on of what is captured: nothing, if it is all read.
+        """Return up to `most` captured bytes from `offset` on; nothing if all are read.
 
         For another thread than that which takes chunks, during the stream and after it. Raises `OSError`.
         """
@@ -241,7 +245,7 @@ def stream_shape(body: Body, masked: Mapping[str, int]) -> StreamShape:
 
 
 class _ChunkType:
-    """Tells the media type of the chunks that come by."""
+    """Determines the media type of the chunks of a stream."""
 
     def __init__(self) -> None:
         self.is_bytes = False

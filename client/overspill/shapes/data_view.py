@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _UNCOUNTED_FRAME_BYTES: Final = 1_000
-"""Bytes of everything else around long texts that do not count."""
+"""The bytes around long texts up to which they do not count."""
 MAX_PARTS: Final = 10_000
 MAX_VALUES: Final = 300_000
 _MAX_ENCODED_CHARS: Final = 1024 * 1024
@@ -31,7 +31,7 @@ ENCODING_ERRORS: Final = (UnicodeEncodeError, RecursionError, OverflowError)
 class DataView(NamedTuple):
     """Data as a model sees it: its long texts, and everything else as JSON on one line, the `frame`.
 
-    `is_over` says that there is more than was asked for.
+    `is_over` says that there is more than the requested amount.
     """
 
     texts: list[str]
@@ -67,7 +67,7 @@ def size_of(value: Any, found: PlainStats | None = None) -> int:
 
 
 def view(value: Any, most: int = UNLIMITED) -> DataView:
-    """Return what a model sees of `value`, up to a little more than `most` bytes."""
+    """Return the view of `value` that a model gets, up to a little more than `most` bytes."""
     frame = _plain_frame(value, most)
     if frame is not None:
         return DataView([], frame, is_over=len(frame) > most + _UNCOUNTED_FRAME_BYTES)

@@ -87,7 +87,7 @@ class Envelope(Shape):
 
     @cached_property
     def size(self) -> int:
-        """Bytes of all that a model sees; data counts as JSON on one line."""
+        """Bytes of everything that a model sees. Data counts as JSON on one line."""
         if len(self.parts) == 1:
             return self._size_of(self.parts[0].value)
         return sum(self._size_of(value) for _, value in self._own)
@@ -106,7 +106,7 @@ class Envelope(Shape):
 
     @property
     def measured_text(self) -> str:
-        """All that a model sees, in one text."""
+        """Everything that a model sees, in one text."""
         return _as_one_text(value for _, value in self._own)
 
     def is_quick(self, limits: Limits | None = None) -> bool:  # noqa: ARG002  (it counts the parts)
@@ -124,7 +124,7 @@ class Envelope(Shape):
         return stats is not None and stats.chars <= QUICK_CHARS
 
     def exceeds(self, limits: Limits) -> bool:
-        """Return whether what a model sees has more than the limits allow."""
+        """Return whether the text for the model exceeds the limits."""
         if len(self.parts) == 1 and _surely_fits(self._stats_of(self.parts[0].value), limits):
             return False
         texts: list[str] = []
@@ -136,7 +136,7 @@ class Envelope(Shape):
         return exceeds(joined([text for text in texts if text]), limits)
 
     def notices(self) -> list[str]:
-        """Return the notices that it holds already."""
+        """Return the notices that it already has."""
         return self._notices
 
     @cached_property
@@ -188,14 +188,14 @@ class Envelope(Shape):
         return not data_view.view(rest, limits.max_bytes).is_over
 
     def replaced(self, notice: Notice) -> Any:
-        """Return a copy with `notice` for what is cut. Raises `Unchangeable`."""
+        """Return a copy with `notice` in place of the cut parts. Raises `Unchangeable`."""
         new = self._replacements(notice)
         if any(isinstance(part.value, str) for part in self._cut_parts):
             new |= {part.path: part_cutting.short_mirror(part.value, notice) for part in self._mirrors}
         return with_values(self._result, new)
 
     def read(self, notice: Notice) -> str:
-        """Return the text that a model gets for what is cut, without the parts that stay."""
+        """Return the text that a model gets instead of the cut parts, without the parts that stay."""
         return _as_one_text(value for value in self._replacements(notice).values() if value is not REMOVED)
 
     def _replacements(self, notice: Notice) -> dict[tuple[Any, ...], Any]:
@@ -210,7 +210,7 @@ class Envelope(Shape):
 
     @cached_property
     def _mirrors(self) -> list[Part]:
-        """Structured content that says the same as the texts do, for programs."""
+        """Structured content for programs that says the same as the texts."""
         if len(self.parts) == 1:
             return []
         texts = [str.__str__(value) for _, value in self.parts if isinstance(value, str)]

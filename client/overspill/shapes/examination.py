@@ -1,4 +1,4 @@
-"""Finds out which shape an output has. Whatever the methods of the output raise is caught here."""
+"""Finds out which shape an output has. Everything that the output's methods raise is caught here."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def examine(result: Any, *, is_printed: bool = False, keeps_messages: bool = Fal
 
 
 def is_too_long(shape: Shape, limits: Limits) -> bool:
-    """Return whether a model sees more than the limits allow, not counting the notices in it.
+    """Return whether the text for the model exceeds the limits, not counting the notices in it.
 
     Raises `OSError` if a file cannot be read.
     """
@@ -103,7 +103,7 @@ def _is_data(result: dict[Any, Any]) -> bool:
 
 
 def _printed_otherwise(result: Any) -> Shape | None:
-    """Return the shape of what prints, if `result` is a text, number or member that prints as another."""
+    """Return the shape of the printed text, if a text, number or member prints as another text."""
     if type(result) in _PLAIN or not isinstance(result, (str, int, float, Enum)):
         return None
     text = printable(result)

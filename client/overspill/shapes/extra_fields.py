@@ -1,4 +1,4 @@
-"""Measure the fields that a block or message has beyond its protocol, to tell rows of data apart.
+"""Measure the fields that a block or message has beyond its protocol, to distinguish it from rows of data.
 
 Rows of data may have a `type`, a `role` or a `content` too. But a model is shown all of a row, and only the
 text and picture of a block.
@@ -20,7 +20,7 @@ MAX_EXTRA_CHARS: Final = 4_000
 """Blocks with more characters in other fields, all together, are data."""
 _SHORT_CHARS: Final = 200
 NO_TEXT: Final = 1
-"""What a block without text counts as: nobody shows a model thousands of pictures."""
+"""The characters that a block without text counts as: nobody shows a model thousands of pictures."""
 RESULT_FIELDS: Final = _names(
     "type kind role content id name status tool_call_id tool_use_id call_id tool_name is_error isError"
     " structuredContent structured_content output result artifact details additional_kwargs response_metadata"

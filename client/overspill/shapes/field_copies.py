@@ -58,7 +58,7 @@ def with_items(value: Any, items: list[Any]) -> Any:
 def with_text(value: Any, text: str) -> Any:
     """Return `text` in the class of `value`, which is a text or bytes. Raises `Unchangeable`.
 
-    An enum can have no other members: what stands for one is a plain text, or plain bytes.
+    An enum can have no other members, so a member becomes a plain text or plain bytes.
     """
     kind = type(value)
     if kind is str:
@@ -113,7 +113,7 @@ def with_entries(value: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
 
 
 def _checked_copy(value: Any, make: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
-    """Return what `make` makes, if it has the class of `value` and is right. Raises `Unchangeable`."""
+    """Return the result of `make`, if it has the class of `value` and is right. Raises `Unchangeable`."""
     try:
         made = make()
         if type(made) is type(value) and is_right(made):

@@ -66,7 +66,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def as_data(value: Any) -> Any:
-    """Return what JSON has in the place of a value whose class can hold no other."""
+    """Return the JSON value for a value whose class can have no other."""
     if is_a(value, Enum):
         return value.value
     return str(value) if is_a(value, Decimal) else value

@@ -1,8 +1,8 @@
 """Drive a stream of chunks through a `ChunkStream`, from an iterator or an asynchronous one.
 
-A source that fails raises behind what came before: behind the held chunks, or behind the notice, whose
-capture then says so. A source without end is ended and closed at the stream's most bytes. Whoever stops
-asking for chunks closes the source, and nothing is kept.
+If a source fails, its error is raised after the chunks before it: after the held chunks, or after the notice,
+whose capture then says so. A source without end is ended and closed at the most bytes of a stream. A reader
+that stops asking for chunks closes the source, and nothing is kept.
 """
 
 from __future__ import annotations

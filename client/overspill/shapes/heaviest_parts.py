@@ -1,4 +1,4 @@
-"""Find the parts of data that are too much: as few as possible, and as deep as they are."""
+"""Find the parts that make data too large: as few as possible, and as deep as possible."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ID_FIELDS: Final = frozenset(
     {"id", "tool_call_id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "callId", "session_id"}
     | {"sessionId", "status", "role", "type", "kind", "name"}
 )
-"""Fields that stay whatever their size: programs rely on them."""
+"""Fields that stay at any size, because programs rely on them."""
 
 
 class HeaviestParts(NamedTuple):
-    """The parts that are too much, and what everything else counts."""
+    """The parts that are too large, and the weight of everything else."""
 
     parts: list[Part]
     rest: Weight
@@ -65,7 +65,10 @@ def heaviest_parts(value: Any, room: Weight) -> HeaviestParts:
 def _largest(
     parts: list[tuple[Any, Any]], room: Weight, *, inside_picture: bool
 ) -> tuple[list[tuple[Any, Any]], Weight]:
-    """Return the largest parts, in order, without which the others fit into `room`, and what those count."""
+    """Return, in order, the largest parts without which the others fit into `room`.
+
+    Also return the others' weight.
+    """
     kept = [_is_kept(step, part, inside_picture=inside_picture) for step, part in parts]
     if len(parts) == 1 and not kept[0]:
         return parts, Weight(_frame_size(parts), 0)
@@ -92,7 +95,7 @@ def _frame_size(parts: list[tuple[Any, Any]]) -> int:
 
 
 def _plain_weights(parts: list[tuple[Any, Any]]) -> list[Weight]:
-    """Return what many parts of plain data count, measured all at once; empty for other parts."""
+    """Return the weights of many parts of plain data, measured all at once; empty for other parts."""
     values = [part for _, part in parts]
     if len(values) < _MANY_PARTS or plain_stats_without_long_texts(values, MAX_VALUES) is None:
         return []
@@ -103,7 +106,7 @@ def _plain_weights(parts: list[tuple[Any, Any]]) -> list[Weight]:
 
 
 def _is_kept(step: Any, part: Any, *, inside_picture: bool) -> bool:
-    """Return whether `part` stays whatever its size: ids, and the data of pictures."""
+    """Return whether `part` stays at any size: ids, and the data of pictures."""
     if isinstance(step, str) and step in ID_FIELDS:
         return isinstance(part, str) and len(part) <= _MAX_ID_CHARS
     return inside_picture and is_payload(part)

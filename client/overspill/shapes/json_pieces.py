@@ -14,7 +14,7 @@ _SHORT_SCALARS: Final = frozenset({bool, float, type(None)})
 
 
 class _OpenContainer(NamedTuple):
-    """A container whose items are being written: those that come next, and what closes it."""
+    """A container whose items are being written: the next items, and the text that closes it."""
 
     items: Iterator[tuple[str, Any, Any]]
     end: str

@@ -1,4 +1,4 @@
-"""The text of a message that surely has no other: a fast path for what most messages are."""
+"""The text of a message that certainly has no other: a fast path for most messages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TEXT_BLOCK: Final = frozenset({"type", "text"})
 
 
 def lone_text_of(message: Any) -> str | None:
-    """Return the text of a tool's message that surely has no other; None if `parts_with_text` has to look.
+    """Return the text of a tool's message that certainly has no other; None if `parts_with_text` has to look.
 
-    A fast path for what most messages are: ten times as fast.
+    A fast path for most messages: ten times as fast.
     """
     own: Any = type(message)
     try:

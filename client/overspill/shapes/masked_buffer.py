@@ -1,4 +1,4 @@
-"""Keeps a stream as it comes, with its secrets masked before anything of it is written."""
+"""Keeps a stream as it comes. Its secrets are masked before any of it is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MaskedBuffer(Buffer):
-    """A buffer that masks what is written to it. Without a redactor it keeps everything as it is."""
+    """A buffer that masks everything written to it. Without a redactor it changes nothing."""
 
     def __init__(self, redactor: Redactor | None, *, max_bytes: int = MAX_BUFFER_BYTES) -> None:
         super().__init__(max_bytes=max_bytes)
@@ -25,7 +25,7 @@ class MaskedBuffer(Buffer):
         """How many secrets of each kind were masked, once the buffer is finished."""
 
     def write(self, piece: str | bytes) -> None:
-        """Add a piece. Raises `CannotBuffer`; what came before is kept."""
+        """Add a piece. Raises `CannotBuffer`; earlier pieces are kept."""
         if self._redactor is None:
             super().write(piece)
             return
@@ -37,7 +37,7 @@ class MaskedBuffer(Buffer):
             super().write(masked)
 
     def settle(self) -> None:
-        """Write what was held back, but for what may be half a secret: somebody reads what has come."""
+        """Write held bytes that somebody reads, except those that may be half a secret."""
         if self._stream is not None and (settled := self._stream.settle()):
             with suppress(CannotBuffer):  # `missing` says so
                 super().write(settled)
@@ -48,7 +48,7 @@ class MaskedBuffer(Buffer):
         super().add_line(text)
 
     def finish(self) -> Body:
-        """Do the same as `Buffer.finish`, with what was held back."""
+        """Do the same as `Buffer.finish`, including the bytes that were held back."""
         self._end_stream_anyhow()
         return super().finish()
 
@@ -57,7 +57,7 @@ class MaskedBuffer(Buffer):
             self._end_stream()
 
     def _end_stream(self) -> None:
-        """Write what is held back. Raises `CannotBuffer`."""
+        """Write the bytes that are held back. Raises `CannotBuffer`."""
         stream, self._stream = self._stream, None
         if stream is None:
             return

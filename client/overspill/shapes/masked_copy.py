@@ -1,7 +1,7 @@
 """Copies of results with the secrets in their texts masked.
 
-Data may be hostile: of any depth, with cycles, or of classes that cannot be copied. What cannot be copied
-stays as it is.
+Data may be hostile: of any depth, with cycles, or of classes that cannot be copied. Values that cannot be
+copied stay unchanged.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Copy:
         return {keys[key]: part for key, part in new.items()}
 
     def _part(self, step: Any, part: Any, depth: int) -> Any:
-        """Return a part. The name of a text is read too: it may tell that the text is a secret."""
+        """Return a part. The name of a text is read too, because it may show that the text is a secret."""
         if type(step) is str and type(part) is str:
             named = f"{step}={part}"
             masked = self._redactor.redact(named).text

@@ -41,7 +41,7 @@ _DATA_URL: Final = re.compile(
 
 
 def placeholder(media_type: str, size: int) -> str:
-    """Return what stands in the place of data, as `[image/png, 34.5 KB]`."""
+    """Return the placeholder for data, such as `[image/png, 34.5 KB]`."""
     return f"[{media_type}, {quantities.readable_size(size)}]"
 
 

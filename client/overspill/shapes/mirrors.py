@@ -1,4 +1,4 @@
-"""Tells structured content that says the same as the texts beside it, as MCP servers send it for programs."""
+"""Recognises structured content that repeats the texts beside it, as MCP servers send it for programs."""
 
 from __future__ import annotations
 

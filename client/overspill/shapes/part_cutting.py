@@ -1,4 +1,4 @@
-"""Choose which parts of a result are cut, and what stands in the place of each."""
+"""Choose which parts of a result are cut, and what replaces each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEPT_MIRROR_BYTES: Final = 500
 """Bytes of structured content that stays beside a text that says the same and is cut."""
 _BYTES_PER_TOKEN: Final = 4
 _BYTES_PER_LINE: Final = 20
-"""Of a notice."""
+"""The bytes of a token, and of a line, in a notice."""
 _KEPT_DATA_BYTES: Final = 8 * 1024
 """Data beside a part that is large as a whole stays up to this size. More data is large itself."""
 _QUOTE_BYTES: Final = 8
@@ -34,7 +34,7 @@ _QUOTE_BYTES: Final = 8
 
 
 def chosen_parts(part: Part, room: Limits) -> tuple[list[Part], Weight]:
-    """Return the parts of a too large part that are cut, and what everything else in it counts."""
+    """Return the parts to cut of a part that is too large, and the weight of everything else in it."""
     if isinstance(part.value, str):
         return [part], Weight(0, 0)
     most = room.max_bytes if room.max_chars is None else room.max_chars
@@ -67,7 +67,7 @@ def emptied(value: Any) -> Any:
 
 
 def replacement(number: int, part: Part, notice: Notice) -> Any:
-    """Return what stands in the place of cut part `number`. The first one, 0, gets the notice."""
+    """Return the replacement for cut part `number`. The first one, 0, gets the notice."""
     if not is_text(part.value):
         return _data_replacement(number, part.value, notice)
     if number == 0:

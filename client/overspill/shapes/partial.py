@@ -38,7 +38,7 @@ _MOST_REMARKS: Final = 16
 _BY_LINES: Final = ENDS._replace(spare=0.1)
 _FEW_VALUES: Final = 2_000
 _KEPT_TEXT_CHARS: Final = 100
-"""A text in data of up to this length stays whatever comes before it."""
+"""A text in data of up to this length always stays."""
 _TEXT_SHARES: Final = (0.95, 0.45)
 """Shares of the room that texts in data get, tried in turn: in JSON, a character may become two."""
 _MIN_SHOWN_BYTES: Final = 200
@@ -120,7 +120,7 @@ class _Budget:
         return _Budget(self._limits, self._shorten, left)
 
     def remark(self, text: str) -> str:
-        """Return the remark that stands for all of `text`."""
+        """Return the remark that replaces all of `text`."""
         return _remark(extent_of(text), self._limits).strip()
 
     def within(self, text: str) -> str:

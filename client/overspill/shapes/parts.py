@@ -56,9 +56,9 @@ def parts_with_text(result: Any) -> list[Part] | None:
 
 
 def parts_of_tool(result: Any) -> list[Part] | None:
-    """Return the parts of what a tool returned. Nothing in it is a message of others, whatever it looks like.
+    """Return the parts of a tool's result. Nothing in it is a message of others, whatever it looks like.
 
-    Of what looks like one, they are those of its content blocks, and other fields that are long.
+    If it looks like a message, the parts are those of its content blocks, and its other long fields.
     """
     if is_other_message(result) or is_turn_of_results(result):
         return _in_message(result)
@@ -199,7 +199,7 @@ def _in_carrier(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
 
 
 def _in_result(value: Any, field: str, path: FieldPath) -> Iterator[Part]:
-    """Yield the parts of what is surely a tool's result: whatever is not a block in it is data."""
+    """Yield the parts of a value that is certainly a tool's result: everything but blocks is data."""
     yield from _in_content(get(value, field), (*path, field))
     yield from _in_structured(value, path)
     for name in extra_fields.long_extra_fields(value):

@@ -1,4 +1,4 @@
-"""Tells pictures and sound in data: what of a value is binary, and no text for a model."""
+"""Recognises pictures and sound in data: the binary parts of a value, which are no text for a model."""
 
 from __future__ import annotations
 

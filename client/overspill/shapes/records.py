@@ -159,7 +159,7 @@ _LINE_BREAK: Final = re.compile(r"(,?)\n *")
 
 
 def record_size(record: Any) -> int:
-    """Estimate the bytes of `record` at first sight. A record of `_HEAVY_BYTES` takes time to measure."""
+    """Estimate the bytes of `record` quickly. A record of `_HEAVY_BYTES` takes time to measure."""
     if is_a(record, (str, bytes)):
         return len(record)
     if record is None or is_a(record, (int, float)):

@@ -22,7 +22,7 @@ class _Removed(Enum):
 
 
 REMOVED: Final = _Removed.REMOVED
-"""In place of a text: its block leaves the list that it is in."""
+"""Instead of a text: its block is removed from its list."""
 
 
 def is_removable(path: FieldPath) -> bool:
@@ -59,7 +59,7 @@ def _by_first_step(new: Mapping[FieldPath, Any]) -> dict[Any, dict[FieldPath, An
 
 
 def with_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return plain data with what `change` makes of each text in it, but for the names of entries."""
+    """Return plain data with `change` applied to each text in it, except for the names of entries."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A shape: one output of a tool as a text, and what takes its place once a notice stands for that text.
+"""A shape: one output of a tool as a text, and its replacement when a notice takes the place of that text.
 
 A shape never changes the object that it was made from.
 """

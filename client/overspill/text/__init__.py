@@ -1,1 +1,1 @@
-"""Text and what is known of it: size, lines, tokens, safe forms, and the bytes that are kept of it."""
+"""Text and its properties: size, lines, tokens, safe forms, and the bytes that are stored."""

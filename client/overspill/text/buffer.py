@@ -40,7 +40,7 @@ class CannotBuffer(Exception):
 class Buffer:
     """Keeps up to `max_bytes`, of which `memory_bytes` in memory. Not for several threads at once.
 
-    Nobody else can read the file. `missing` says why not all that was written is kept; it is empty if all is.
+    Nobody else can read the file. `missing` says why some of the bytes are not kept. It is empty if all are.
     """
 
     def __init__(self, *, memory_bytes: int = MEMORY_BYTES, max_bytes: int = MAX_BUFFER_BYTES) -> None:
@@ -53,7 +53,7 @@ class Buffer:
         self._ends_line = True
 
     def write(self, piece: str | bytes) -> None:
-        """Add a piece. Raises `CannotBuffer`; what came before is kept."""
+        """Add a piece. Raises `CannotBuffer`; earlier pieces are kept."""
         try:
             if isinstance(piece, str) and len(piece) > self._memory_bytes:
                 for part in encoding.encoded_pieces(piece):
@@ -77,7 +77,7 @@ class Buffer:
         self._ends_line = data.endswith(b"\n") if data else self._ends_line
 
     def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` bytes from `offset` on of what was written until now. Raises `OSError`."""
+        """Return up to `most` of the bytes written so far, from `offset` on. Raises `OSError`."""
         if self._file is not None:
             return self._file.read(offset, most)
         return b"".join(map(encoding.bytes_of, self._pieces))[offset : offset + most]
@@ -96,9 +96,9 @@ class Buffer:
             self._file.add_last_line(encoding.encode(line))
 
     def finish(self) -> Body:
-        """Return all that is kept; text if all pieces were text and are in memory. Sets `missing`.
+        """Return everything that is kept. It is text if all pieces were text and are in memory.
 
-        Raises `OSError`.
+        Sets `missing`. Raises `OSError`.
         """
         if self._file is None:
             return encoding.joined(self._pieces)
@@ -119,7 +119,7 @@ class Buffer:
             self.close()
 
     def _move_to_file(self, size: int) -> None:
-        """Write what is in memory to a file. If that fails, stay in memory, or raise `CannotBuffer`."""
+        """Write the bytes in memory to a file. If that fails, stay in memory, or raise `CannotBuffer`."""
         file = None
         try:
             file = _TempFile()
@@ -135,7 +135,7 @@ class Buffer:
         self._file = file
 
     def _write_to(self, file: _TempFile, data: bytes) -> None:
-        """Write to the file. If it cannot grow, take all back into memory, or raise `CannotBuffer`."""
+        """Write to the file. If it cannot grow, move everything back into memory, or raise `CannotBuffer`."""
         size = self.size + len(data)
         try:
             file.write(data)
@@ -153,7 +153,7 @@ class Buffer:
 
 
 class _TempFile:
-    """A file that grows until the disk is full, and knows exactly what is in it."""
+    """A file that grows until the disk is full, and knows exactly how many bytes it has."""
 
     def __init__(self) -> None:
         self._descriptor, name = tempfile.mkstemp(prefix="overspill-", suffix=".out", dir=long_file_folder())
@@ -182,7 +182,7 @@ class _TempFile:
             os.write(self._descriptor, line)
 
     def finish(self) -> FileBody:
-        """Return what is in the file, counted again if that is not what was written."""
+        """Return the content of the file, counted again if it differs from the written bytes."""
         with suppress(CannotBuffer):
             self.flush()
         try:
@@ -200,7 +200,7 @@ class _TempFile:
         return os.pread(self._descriptor, most, offset)
 
     def read_back(self) -> bytes:
-        """Return all that was written, and remove the file. Raises `CannotBuffer` if it cannot be read."""
+        """Return all written bytes, and remove the file. Raises `CannotBuffer` if it cannot be read."""
         try:
             data = self._path.read_bytes()[: self._totals.size] + self._unwritten
         except OSError as error:
@@ -215,7 +215,7 @@ class _TempFile:
             self._path.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Write what is waiting. Raises `CannotBuffer`, and then keeps it."""
+        """Write waiting bytes. Raises `CannotBuffer`, and then keeps them."""
         if self.missing:
             raise CannotBuffer(self.missing)
         try:
@@ -228,7 +228,7 @@ class _TempFile:
 
 
 def counted(path: Path) -> FileBody:
-    """Return a body in a file of which nothing is known. Raises `OSError`."""
+    """Return a body in a file, measured by reading the file. Raises `OSError`."""
     totals = _Totals()
     with path.open("rb") as file:
         while block := file.read(READ_BLOCK_BYTES):

@@ -1,4 +1,4 @@
-"""Reads the instants that people and models name: a time ago, or ISO 8601."""
+"""Reads instants as people and models write them: a time ago, or ISO 8601."""
 
 from __future__ import annotations
 

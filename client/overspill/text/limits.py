@@ -148,7 +148,7 @@ def surely_fitting_chars_on_lines(limits: Limits) -> int:
 
 
 def allowed_bytes(limits: Limits, body: Body) -> int:
-    """Return how many bytes of `body` the limits allow at most, at 4 characters a token."""
+    """Return the most bytes of `body` that the limits allow, at 4 characters a token."""
     width = 1 if isinstance(body, str) and body.isascii() else MAX_BYTES_PER_CHARACTER
     sizes = [limits.max_bytes]
     if limits.max_chars is not None:
@@ -167,7 +167,7 @@ def scaled(limits: Limits, share: float, rounded: Callable[[float], int] = int) 
 
 
 def stricter(one: Limits, other: Limits) -> Limits:
-    """Return limits that allow what both allow. Tokens are counted as `one` counts them."""
+    """Return limits that allow only texts that both allow. Tokens are counted as `one` counts them."""
     size, lines, chars, tokens = (
         b if a is None else a if b is None else min(a, b) for a, b in zip(one[:4], other[:4], strict=True)
     )
@@ -175,7 +175,7 @@ def stricter(one: Limits, other: Limits) -> Limits:
 
 
 def left_beside(limits: Limits, text: str, lines: int | None = None) -> Limits:
-    """Return what `limits` leave beside `text`, which takes up `lines` (counted unless given)."""
+    """Return the rest of `limits` after `text`, which has `lines` lines (counted unless given)."""
     chars, tokens, counter = limits.max_chars, limits.max_tokens, limits.counter
     lines = count_lines(text) if lines is None else lines
     return Limits(

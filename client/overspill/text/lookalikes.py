@@ -1,4 +1,4 @@
-"""Find what a reader could take for a line of a notice, in text that a tool printed, and defuse it.
+"""Find text of a tool that a reader could mistake for a line of a notice, and defuse it.
 
 | the text has | it becomes |
 |---|---|
@@ -9,7 +9,7 @@ A line that says it in entities of HTML or escapes of JSON, which models read as
 
 To compare, a text is reduced to its skeleton: without blanks, invisible characters, accents and case, every
 letter and bracket replaced by one that it looks like. So full-width forms, tags, zero-width characters and
-letters of other alphabets hide nothing. What is nothing of that kind stays as it is, byte for byte.
+letters of other alphabets hide nothing. All other text stays the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import unicodedata
 from typing import Final
 
 QUOTE: Final = "> "
-"""What stands before a line that reads like one of a notice."""
+"""The mark before a line that reads like one of a notice."""
 _LIKE: Final = {
     "a": "аαɑᴀᎪᗅ⍺𐊠𖽀",
     "d": "ԁᴅɗᎠᏧᑯᗞᗪꓒ",
@@ -120,14 +120,14 @@ def _defused(line: str) -> str:
 
 
 def _readings(text: str) -> list[str]:
-    """Return what a terminal shows of a text, and the text itself: models read what is behind an escape."""
+    """Return the text as a terminal shows it, and the text itself: models also read text after an escape."""
     if "\x1b" not in text and (text.isascii() or _INTRODUCER.search(text) is None):
         return [text]
     return [_SEQUENCE.sub("", text), text]
 
 
 def _decoded(text: str) -> list[str]:
-    """Return what is meant by a text in entities or escapes; nothing if it has none."""
+    """Return the text with its entities or escapes decoded; nothing if it has none."""
     if _ENCODED.search(text) is None:
         return []
     for entity, sign in _FREQUENT_ENTITIES:  # a tenth of the time that `unescape` takes for each

@@ -47,7 +47,7 @@ def size(body: Body) -> int:
 
 
 def count_lines(content: str | bytes) -> int:
-    """Return how many lines a text or its bytes have."""
+    """Return the number of lines of a text or its bytes."""
     if isinstance(content, str):
         return count_newlines(content) + (not content.endswith("\n")) if content else 0
     newlines = sum(

@@ -1,4 +1,4 @@
-"""Tells the media type of bytes by what they begin with."""
+"""Determines the media type of bytes by their beginning."""
 
 from __future__ import annotations
 

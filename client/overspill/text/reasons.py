@@ -31,7 +31,7 @@ _FOR_OPERATORS: Final = (
     (re.compile(r"(?<=\bwith )HTTP (?:status )?\d{3}|\bHTTP (?:status )?\d{3}\b"), "an error"),
     (re.compile(r"\bsince \d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC|[+-]\d\d:\d\d)?"), "for a while"),
 )
-"""What helps an operator but no model, and what replaces it. The order matters."""
+"""Details that help an operator but no model, and their replacements. The order matters."""
 
 
 def one_safe_line(reason: str) -> str:

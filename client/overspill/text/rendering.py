@@ -1,6 +1,6 @@
 """Turn values of any kind into text: JSON if they are data, else as they print.
 
-A description stands in the place of a value whose own methods raise.
+A description replaces a value whose own methods raise.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PlainStats(NamedTuple):
 def plain_stats(value: Any, most: int) -> PlainStats | None:
     """Return the stats of plain data of up to `most` values; None for larger data, and for other values.
 
-    What several containers share counts in each of them.
+    A value that several containers share counts in each of them.
     """
     values, chars, depth, longest, level = 1, 0, 0, 0, [value]
     try:
@@ -139,7 +139,7 @@ def is_opaque(value: Any) -> bool:
 
 
 def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
-    """Return the dict or list that stands for a container or record; None for a single value.
+    """Return the dict or list that represents a container or record; None for a single value.
 
     Raises whatever the value's own methods raise.
     """
@@ -208,7 +208,7 @@ def printable_number(value: int) -> int | str:
 
 
 def printable(value: Any, how: Any = str) -> str:
-    """Return what `how` prints of a value, or a description if that fails."""
+    """Return `how(value)` as text, or a description if that fails."""
     try:
         if isinstance(value, BaseException):
             return f"{type(value).__name__}: {value}"
@@ -218,7 +218,7 @@ def printable(value: Any, how: Any = str) -> str:
 
 
 def unprintable(value: Any, error: Exception) -> str:
-    """Return what stands for a value whose own methods raise."""
+    """Return the description of a value whose own methods raise."""
     return f"<{_name(type(value))} that cannot be shown: {_name(type(error))}>"
 
 

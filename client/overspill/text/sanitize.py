@@ -1,7 +1,7 @@
 """Make untrusted text safe to show, and find where it may be cut.
 
-Terminal escapes are removed; control characters, text reordering and hidden tags become visible. Only what is
-shown passes through here: what is captured stays as it is.
+Terminal escapes are removed; control characters, text reordering and hidden tags become visible. Only shown
+text passes through here. Captured text is not changed.
 """
 
 from __future__ import annotations

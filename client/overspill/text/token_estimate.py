@@ -240,7 +240,7 @@ def _block_fits(part: Callable[[int, int], str], begin: int, room: float) -> Cal
 
 
 def _sample_spans(size: int, slice_size: int) -> list[tuple[int, int]]:
-    """Return offsets and lengths of what is counted: the whole, or samples at equal distances."""
+    """Return offsets and lengths of the counted parts: the whole, or samples at equal distances."""
     if size <= (WHOLE_CHARS if slice_size == _SAMPLE_CHARS else _SAMPLES * slice_size):
         return [(0, size)]
     step = (size - slice_size) / (_SAMPLES - 1)

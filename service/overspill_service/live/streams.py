@@ -132,7 +132,7 @@ class Streams:
                     yield events.KEEP_ALIVE
 
     async def _behind(self, stream: Stream, start: int, stop: int) -> AsyncGenerator[Event, None]:
-        """Yield content that the stream no longer keeps: stored bytes first, whose reader holds little memory."""
+        """Yield content that the stream no longer keeps. Stored bytes come first: they need little memory."""
         entry = await self._archive.catalog.get(stream.entry.tenant, stream.entry.id)
         if not isinstance(entry, Entry):
             stream.is_broken_off = True
