@@ -15,8 +15,11 @@ from overspill.reading.lock_free import cached_property
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ANCHORS: Final = '~@!$%JKzVWBASG_-.wk="p+/:'
-"""The characters by which secrets are found, those that are rare in logs and code first."""
+ANCHORS: Final = '~@!$%JKzVWBASG_-.wk="p+/:yr'
+"""The characters by which secrets are found, those that are rare in logs and code first.
+
+Each prefix has one of them.
+"""
 FREQUENT: Final = "_-.A"
 """Anchors that are frequent in code and logs. Prefixes that end with one are followed by a long word."""
 LEAST_WORD: Final = 12
@@ -109,10 +112,8 @@ class Probe:
         self.prefix, self.place = prefix, at
         """The prefix, and where its anchor is in it."""
         self.previous: str = prefix[max(0, at - NEIGHBOURS) : at]
-        self.is_word: bool = prefix[at] not in ANCHORS
-        """Whether the whole prefix is the anchor."""
-        self.anchor: str = prefix if self.is_word else prefix[at]
-        self.next: str = "" if self.is_word else prefix[at + 1 : at + 1 + NEIGHBOURS]
+        self.anchor: str = prefix[at]
+        self.next: str = prefix[at + 1 : at + 1 + NEIGHBOURS]
         self.beside: str = next((each for each in (self.previous, self.next) if len(each) == NEIGHBOURS), "")
         """By which characters beside the anchor it is looked for: those before it, or those behind it."""
         self.behind: int = rule.behind
@@ -154,8 +155,5 @@ class Probe:
 
 
 def anchor_of(prefix: str) -> int:
-    """Return where in a prefix its anchor is: the last place of its rarest character.
-
-    A prefix that has none of them is its own anchor.
-    """
-    return next((prefix.rindex(char) for char in ANCHORS if char in prefix), 0)
+    """Return where in a prefix its anchor is: the last place of its rarest character."""
+    return next(prefix.rindex(char) for char in ANCHORS if char in prefix)
