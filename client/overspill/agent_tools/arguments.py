@@ -1,7 +1,7 @@
-"""The arguments of a tool: described to a model as JSON Schema, and read as the model means them.
+"""The arguments of a tool: described to a model as JSON Schema, and read leniently.
 
 Models copy a handle with the punctuation around it, write modes in capitals, and numbers as they would in a
-sentence. What they mean is plain in these cases, and an error would cost the agent a call.
+sentence. The meaning is clear in these cases, and an error would cost the agent a call.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def argument(description: str, **bounds: Any) -> msgspec.Meta:
 
 
 def schema_of(request: type[Struct]) -> dict[str, Any]:
-    """Return the schema for a provider's tool definition. What may be null may be left out instead."""
+    """Return the schema for a provider's tool definition. A field that may be null may also be left out."""
     fields = msgspec.structs.fields(request)
     required = [field.name for field in fields if field.required]
     return {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from overspill.spools.spool import Spool
 
 Work: TypeAlias = Callable[[Client | None], Coroutine[Any, Any, Answer]]
-"""What is done with the asynchronous client, or without one."""
+"""Work with the asynchronous client, or without one."""
 
 
 class CaptureSource:

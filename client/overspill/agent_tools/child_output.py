@@ -1,4 +1,4 @@
-"""Reads what a child process prints, until it has ended."""
+"""Reads the output of a child process, until it has ended."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 _READ_BYTES: Final = 256 * 1024
 _LITTLE_BYTES: Final = 32 * 1024
 _GATHER_SECONDS: Final = 0.002
-"""How long the pipe may fill after a read of few bytes: otherwise a program that prints much in small pieces
-would be read in as many pieces."""
+"""Seconds for which the pipe may fill after a read of few bytes.
+
+Otherwise a program that prints much in small pieces would be read in as many pieces."""
 _POLL_MILLISECONDS: Final = 20
 """Milliseconds between two checks whether the command has ended, on systems without a pidfd."""
 
@@ -41,7 +42,7 @@ def read_until_end(
 ) -> bool:
     """Read until the command has ended, for at most `seconds`. Return whether it has ended.
 
-    A command that closes its output is not waited for.
+    Do not wait for a command that closes its output.
     """
     until = None if seconds is None else time.monotonic() + seconds
     poll = select.poll()
@@ -68,7 +69,7 @@ def read_until_end(
 
 
 def leave(reader: int, take: Callable[[bytes], None]) -> None:
-    """Take what is in the pipe now. What the command has left behind may write on, and nobody keeps it."""
+    """Read the bytes in the pipe now. Processes left behind may write on, and their output is dropped."""
     left = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))[0]
     while left > 0:
         data = os.read(reader, left)

@@ -1,4 +1,4 @@
-"""Makes the whole answer to a request short enough for its reader: hosts cut longer ones, or spill them."""
+"""Makes the whole answer to a request short enough for its reader. Hosts cut or spill longer ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards what a source tool has recorded, so that its answer keeps to what agents' hosts take."""
+"""Guards the recorded output of a source tool, so that its answer fits what agents' hosts accept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def answer_limits(guard: Guard, tool: str) -> Limits:
-    """Return what the output in an answer may have."""
+    """Return the limits of the output in an answer."""
     usual = guard.policy.limits(tool)
     most = USUAL_CHARS - OTHER_FIELDS_CHARS
     return usual._replace(max_chars=most if usual.max_chars is None else min(usual.max_chars, most))
@@ -36,7 +36,7 @@ def guarded_answer(
 ) -> Answer:
     """Return `output`, whole or as a notice; `overspill` has the metadata of what spilled.
 
-    `known` is what the service has of it already. Raises `OSError` if the recording's file cannot be read.
+    `known` is the part that the service already has. Raises `OSError` if the recording's file cannot be read.
     """
     policy = guard.policy.merged({tool: answer_limits(guard, tool)})
     with _stored_as(known):

@@ -1,4 +1,4 @@
-"""The answer to a request of an agent: what was found, and the arguments of the call that reads on."""
+"""The answer to a request of an agent: the content, and the arguments of the call that reads on."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _QUOTED: Final = "; what reads like a notice in it is quoted: ( for [, or > befo
 
 
 def answer_to(request: InspectRequest, found: wire.Text | wire.Summary | wire.Waited) -> Answer:
-    """Return the answer of the tool: what was found, and the arguments that read on.
+    """Return the answer of the tool: the content, and the arguments that read on.
 
-    What reads like a notice is defused, and then the note says so. All else is the captured text itself.
+    Text that reads like a notice is defused, and then the note says so. All else is the captured text itself.
     """
     return _defused(_answer(request, found))
 
@@ -150,7 +150,7 @@ def _next(request: InspectRequest, text: wire.Text) -> Answer | None:
 
 
 def _next_wait(request: InspectRequest, cursor: int) -> Answer:
-    """Return the arguments of the call that waits for what comes next."""
+    """Return the arguments of the call that waits for new lines."""
     pattern = {} if request.pattern is None else {"pattern": request.pattern}
     lines = {} if request.lines is None else {"lines": request.lines}
     how = {**pattern, **lines, "cursor": str(cursor), "timeout_seconds": request.timeout_seconds}
@@ -169,7 +169,10 @@ def _range(request: InspectRequest, place: dict[str, int]) -> Answer:
 
 
 def _note(missing: Any) -> str:
-    """Return what a model is told of the content. `missing` is a text at the end of a partial capture."""
+    """Return the note for the model about the content.
+
+    `missing` is a text at the end of a partial capture.
+    """
     return f"{NOTE}. {missing}" if isinstance(missing, str) else NOTE
 
 

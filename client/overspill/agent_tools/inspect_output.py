@@ -3,7 +3,7 @@
     tool = inspection_tool(client)          # async for a Client, sync for a SyncClient
     answer = await tool(capture="cap_…", mode="grep", pattern="error")
 
-It takes whatever a model calls it with, and never raises: an answer with `error` says what was wrong.
+It accepts anything that a model calls it with, and never raises: an answer with `error` says what was wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 NAME: Final = "inspect_output"
 ITSELF: Final = "this tool"
-"""How the description names the tool: its name differs if another tool has it."""
+"""The name of the tool in the description. It differs if another tool has the usual name."""
 DESCRIPTION: Final = """\
 Read a part of a tool output that was too long to show and is stored whole.
 
@@ -103,9 +103,9 @@ def inspection_tool(
 ) -> InspectOutput[Any]:
     """Return the tool that reads through `client`, with name, signature and docstring for frameworks.
 
-    Captures that still wait in the spool are read there; `spool` is that of `Guard`. Without a client a
-    spool that is given is read alone. `session` narrows `call:` handles; the client's, if it is not
-    given. Answers can be written as JSON.
+    Captures that still wait in the spool are read there; `spool` is that of `Guard`. Without a client, only
+    the given spool is read. `session` narrows `call:` handles; the client's, if it is not given. Answers can
+    be written as JSON.
     """
     source, looks = CaptureSource(client, session=session, spool=spool), RepeatedLooks(ITSELF)
     if isinstance(client, Client):

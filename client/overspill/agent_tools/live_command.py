@@ -1,4 +1,4 @@
-"""Lets other machines see what an agent's command prints while it runs, if that is too long for an answer."""
+"""Uploads the output of an agent's command while it runs, if it is too long for an answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command_upload(
     guard: Guard, recording: Recording, *, tool: str, command: str, session: str | None
 ) -> Iterator[LiveUpload]:
-    """Give the block what takes the output of a command. Without a service it is only recorded."""
+    """Give the block a recorder of a command's output. Without a service it only records."""
     limits = answer_limits(guard, tool)
     longest = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
     given, policy, call = guard.client, guard.policy, call_context.current()

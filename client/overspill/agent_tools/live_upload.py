@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 AFTER_SECONDS: Final = 2.0
 """A command that has run for this long gets a live capture as soon as it prints anything."""
 PATIENCE_SECONDS: Final = 10.0
-"""How long the service may take nothing. After that the output is stored at the end of the command."""
+"""Seconds for which the service may take nothing. After that, the output is stored at the command's end."""
 PACE_SECONDS: Final = 0.02
-"""How long small pieces are gathered. The first one after a pause goes at once."""
+"""Seconds for which small pieces are gathered. The first one after a pause goes at once."""
 _READ_BYTES: Final = 256 * 1024
 _FAILURES: Final = (OverspillError, NotSpooled, OSError, RuntimeError, ImportError)
-"""What storing may raise. `ImportError` comes if the command replaces or removes this very package."""
+"""The errors that storing may raise. `ImportError` comes if the command replaces or removes this package."""
 
 
 class LiveUpload:
@@ -67,9 +67,9 @@ class LiveUpload:
         self.masked: Mapping[str, int] | None = None
         """How many secrets of each kind were masked in the copy; None if it lacks a part of the output."""
         self.known: str | Beginning = ""
-        """What the service has of an output that has ended, for `calling`: the handle of all, or a part."""
+        """The part of a finished output that the service has, for `calling`: the handle of all, or a part."""
         self.failure: str = ""
-        """Why not all could be stored. Whoever has the recording may still store it at the end."""
+        """The error if some could not be stored. The owner of the recording may still store it at the end."""
         self._began = time.monotonic()
         self._thread: threading.Thread | None = None
         if new_capture is not None:
@@ -85,7 +85,7 @@ class LiveUpload:
         self._end()
 
     def take(self, data: bytes) -> None:
-        """Record more of the output, and let it be sent. The thread begins with the first of it."""
+        """Record more of the output, and have it sent. The thread starts with the first bytes."""
         self._recording.take(data)
         if self._thread is not None and data and not self._size:
             with suppress(RuntimeError):  # no thread can be started: the output is stored at the end
@@ -123,7 +123,10 @@ class LiveUpload:
             self._capture.hurry(seconds)
 
     def leave(self) -> None:
-        """Wait for the thread no more: what it has not stored yet is lost. The process is to end."""
+        """Do not wait for the thread: bytes that it has not stored yet are lost.
+
+        For a process that is ending.
+        """
         self._is_left = True
 
     def _end(self) -> None:
@@ -176,7 +179,7 @@ class LiveUpload:
                 self.masked = capture.masked
 
     def _is_due(self) -> bool:
-        """Wait until a capture is to begin; return False if the command has ended before."""
+        """Wait until it is time to begin a capture. Return False if the command has ended before."""
         with self._news:
             left = self._began + self._after_seconds - time.monotonic()
             self._news.wait_for(lambda: self._is_over or self._size > self._after_bytes, max(0.0, left))

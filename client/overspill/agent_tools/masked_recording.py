@@ -1,4 +1,7 @@
-"""Keeps what was sent of a recording. Until a secret is masked in it, the recording itself is that copy."""
+"""Keeps a copy of the sent bytes of a recording.
+
+Until a secret is masked, the recording itself is the copy.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class MaskedRecording:
         return self._failure or ("" if self._buffer is None else self._buffer.missing)
 
     def keep(self, data: bytes, *, is_masked: bool) -> None:
-        """Keep what comes next. Raises nothing."""
+        """Keep the next bytes. Raises nothing."""
         if self._buffer is None and not is_masked:
             self._equal += len(data)
             return
@@ -61,12 +64,12 @@ class MaskedRecording:
         return FileBody(path, size=stored.size, lines=stored.lines, sha256=bytes.fromhex(stored.sha256))
 
     def close(self) -> None:
-        """Remove what was kept and not finished."""
+        """Remove a copy that was not finished."""
         if self._buffer is not None:
             self._buffer.close()
 
     def _copy_equal(self, buffer: Buffer) -> None:
-        """Copy what is equal to the recording. Raises `CannotBuffer`."""
+        """Copy the part that is equal to the recording. Raises `CannotBuffer`."""
         at = 0
         try:
             while at < self._equal and (

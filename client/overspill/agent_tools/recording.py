@@ -1,4 +1,4 @@
-"""Keeps what a command prints: in memory, then in a file, or only its two ends if there is no room.
+"""Keeps the output of a command: in memory, then in a file, or only its two ends if there is no room.
 
     all (memory, up to MEMORY_BYTES)
     all (a nameless file)
@@ -99,7 +99,7 @@ class Recording:
             del self._last[: -self._most_last]
 
     def pieces(self, offset: int = 0) -> Iterator[bytes]:
-        """Yield all from `offset` on, with a line in the place of what is missing. Raises `OSError`."""
+        """Yield all bytes from `offset` on, with a line instead of missing bytes. Raises `OSError`."""
         while piece := self.read(offset, _PIECE_BYTES):
             offset += len(piece)
             yield piece
@@ -187,7 +187,7 @@ class Recording:
         return rest
 
     def _new_file(self) -> IO[bytes]:
-        """Return a file that has what was in memory. Raises `OSError`."""
+        """Return a file with the bytes that were in memory. Raises `OSError`."""
         file = _nameless_file(self._folder)
         try:
             while self._written < len(self._start):

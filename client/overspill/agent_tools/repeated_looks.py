@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from overspill.agent_tools.inspect_request import InspectRequest
 
 _REMEMBERED: Final = 1_000
-"""How many looks one tool remembers: the last ones."""
+"""The number of looks that one tool remembers: the last ones."""
 _ADVICE: Final = (
     "Nothing new since your last call, and the tool still runs. Do not poll: call {} with the arguments in "
     '`next`, which waits. Add a pattern to wait for, such as "ready|error", or do something else first.'
@@ -30,7 +30,7 @@ class RepeatedLooks:
     def with_advice(self, request: InspectRequest, session: str | None, found: Any, answer: Answer) -> Answer:
         """Return the answer. Add advice to wait if the same look has shown the same bytes before.
 
-        No advice is added if the answer goes on with lines that are there already: reading on is not waiting.
+        No advice is added if `next` reads lines that already exist: that is reading on, not waiting.
         """
         if answer.get("next") and request.mode != "tail":
             return answer

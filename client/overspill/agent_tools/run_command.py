@@ -38,7 +38,7 @@ has no standard input. On failure, error says what is wrong and what to do."""
 SECONDS: Final = 120
 MOST_SECONDS: Final = 3600
 _GRACE_SECONDS: Final = 2.0
-"""How long a command may take to end when it is told to, before it is killed."""
+"""Seconds that a command may take to end when it is told to, before it is killed."""
 
 
 class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

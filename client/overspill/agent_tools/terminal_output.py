@@ -36,7 +36,7 @@ page. since gives only lines that came after a time ("30s" ago, "5m", or an ISO 
 output, call inspect_output with the handle (capture) and mode "wait". On failure, error says what is wrong
 and what to do."""
 TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
-"""Where programs inside of a terminal find its handle."""
+"""The variable in which programs inside a terminal find its handle."""
 _MODES: Final = ("tail", "head", "all")
 _PAGE_LINES: Final = 500
 _MOST_LOOKED_AT: Final = 200
@@ -104,7 +104,7 @@ def _instant(text: str) -> datetime | None:
 
 
 async def _find_terminal(client: Client, session: str, terminal: str) -> wire.Entry:
-    """Return the terminal that is meant. Raises `InvalidArguments`, and what the service answers."""
+    """Return the terminal that the arguments name. Raises `InvalidArguments`, and the service's problems."""
     handle = handle_in(terminal or os.environ.get(TERMINAL_VARIABLE, ""))
     if wire.CAPTURE_ID.fullmatch(handle):
         return await client.get(handle)

@@ -59,8 +59,8 @@ class Adapter:
         """Return a call of a tool. It gets a random id if it has none.
 
         `is_own`: the tool is one of the `reading_tools`. A tool that only has the name of one is guarded as
-        all others are. None: nobody knows whose it is. Its result then passes if it is as short as answers of
-        these tools are. `passing` are classes of exceptions that a framework uses for control flow.
+        all others are. None: it is unknown whose tool it is. Its result then passes if it is as short as the
+        answers of these tools. `passing` are classes of exceptions that a framework uses for control flow.
         """
         return ToolCall(self.guard, tool, call_id or call_context.minted(), session, is_own, passing)
 
@@ -95,7 +95,7 @@ class ToolCall:
     _context: AbstractContextManager[None] = field(init=False)
 
     async def run(self, running: Awaitable[Any]) -> Guarded:
-        """Wait for what the tool returns, in the block, and return what the guard makes of it."""
+        """Wait for the tool's result, in the block, and return the guard's result for it."""
         async with self:
             result = await running
         return await self.process(result)
@@ -156,6 +156,6 @@ class ToolCall:
 
 
 def _raise_shortened(error: Exception, guarded: Guarded) -> None:
-    """Raise what stands for the error. The error itself goes on without that."""
+    """Raise the shortened error. If there is none, the error itself goes on."""
     if guarded.value is not error:
         raise guarded.value from None

@@ -1,6 +1,7 @@
-"""Decides who may ask our MCP server or gateway over HTTP: callers with its token, else this user's programs.
+"""Decides who may use our MCP server or gateway over HTTP: callers with its token, else this user's programs.
 
-It owns the token. It does no HTTP: it is told what a caller has sent, and from where. It raises nothing.
+It owns the token. It does no HTTP: it gets the token that a caller has sent, and its address. It raises
+nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Callers:
     def __init__(self, token: str = "", *, anyone: bool = False) -> None:
         """Without a token, take this user's programs, or `anyone`.
 
-        Make a token if the system does not tell users apart.
+        Make a token if the system cannot distinguish users.
         """
         self._is_open = anyone and not token
         self.is_token_made: bool = not (token or anyone or can_tell_owners())

@@ -1,4 +1,4 @@
-"""Chooses limits and reading tools for each client: as short as its program needs, if that is known."""
+"""Chooses limits and reading tools for each client, as its program needs if that is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ClientHosts:
-    """The policies and reading tools of one guard, by what an MCP client calls itself (`clientInfo.name`).
+    """The policies and reading tools of one guard, by the name of the MCP client (`clientInfo.name`).
 
     `terminals` is that of `reading_tools`.
     """

@@ -1,8 +1,8 @@
-"""Watches how far live captures are, for progress and for subscriptions: one watch a capture, for all users.
+"""Watches the growth of live captures, for progress and subscriptions.
 
-A watch waits in the service until the capture grows or ends. It looks at most once a second, and reads no
-more than a line or two, however much comes. Watches are tasks of the server's event loop. They raise nothing:
-a failure is an answer with `error`.
+One watch serves all users of a capture. A watch waits in the service until the capture grows or ends. It
+looks at most once a second, and reads no more than a line or two, however much comes. Watches are tasks of
+the server's event loop. They raise nothing: a failure is an answer with `error`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Watch:
             await asyncio.sleep(_BACKOFF.pause(failures) if failures else LOOK_SECONDS)
 
     async def _look(self, after: Growth | None = None) -> Answer:
-        """Return how far the capture is: at once, or when there is more than `after`, or after a minute."""
+        """Return the capture's growth: at once, or when there is more than `after`, or after a minute."""
         asked: dict[str, Any] = {"capture": self._capture, "mode": "wait", "max_chars": LEAST_CHARS}
         if after is None:
             return await self._inspecting.acall({**asked, "timeout_seconds": 0})
@@ -112,7 +112,7 @@ class Watches:
 
     @asynccontextmanager
     async def of(self, capture: str) -> AsyncIterator[Watch]:
-        """Watch a capture within the block. Whoever watches it too shares the requests."""
+        """Watch a capture within the block. All who watch it share the requests."""
         if capture not in self._watches:
             made = Watch(self._inspecting, capture)
             self._watches[capture] = made, asyncio.create_task(made.run(), name=f"watch of {capture}")

@@ -1,4 +1,4 @@
-"""The socket of a server on this machine, which is there before anybody is told its address."""
+"""The socket of a server on this machine. It listens before anybody gets its address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts the small blocks of a result that are very many into one text, which a guard can shorten.
+"""Joins the small blocks of a result with very many blocks into one text, which a guard can shorten.
 
 A link has nothing but itself. A text or an embedded resource has what stands around its text.
 """
@@ -12,7 +12,7 @@ from overspill.text.rendering import compact_json
 
 _KINDS: Final = frozenset({"resource_link", "resource", "text"})
 _NOT_AROUND: Final = frozenset({"text", "_meta", "annotations"})
-"""The text itself, and what is for programs."""
+"""The text itself, and the fields for programs."""
 _KEPT_BLOCKS: Final = 20
 _KEPT_SHARE: Final = 10
 """The blocks that are kept have at most this part of the bytes that a result may have."""
@@ -33,7 +33,7 @@ def _is_about_resource(block: Any) -> bool:
 def with_few_blocks(result: dict[str, Any], most_bytes: int) -> dict[str, Any]:
     """Return the result with its first blocks and a text of the others; the same if they are short enough.
 
-    The text has a line for each link, and what stands around the text of a resource before it. Pictures and
+    The text has a line for each link, and the fields around the text of a resource before it. Pictures and
     other blocks without a text stay.
     """
     content = result["content"]
@@ -49,7 +49,7 @@ def with_few_blocks(result: dict[str, Any], most_bytes: int) -> dict[str, Any]:
 
 
 def _line_of(block: Any) -> tuple[int, str] | None:
-    """Return how many characters stand around the text of a block, and a line that says it all.
+    """Return the number of characters around the text of a block, and a line with all of them.
 
     Return None for a block that stays.
     """

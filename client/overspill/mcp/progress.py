@@ -1,4 +1,4 @@
-"""Reports the progress of a tool's call: how long it takes, and how far the capture is that it waits for."""
+"""Reports the progress of a tool's call: its time, and the growth of the capture that it waits for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from overspill.mcp.growth import Watches
 
     Report = Callable[[float, str], Awaitable[None]]
-    """Sends one report: seconds, which only grow, and what to say."""
+    """Sends one report: seconds, which only grow, and a text."""
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ HEARTBEAT: Final = 1.0
 async def reporting(
     work: Coroutine[Any, Any, T], report: Report | None, watches: Watches, waited_for: str | None = None
 ) -> T:
-    """Return what `work` returns. Report its progress meanwhile, unless `report` is None.
+    """Return the result of `work`. Report its progress until then, unless `report` is None.
 
     `waited_for` is the capture that the work waits for, if it is a wait. Cancelling this cancels the work.
     """

@@ -30,7 +30,7 @@ OUTPUT_SCHEMA: Final[dict[str, Any]] = {
     },
     "additionalProperties": True,
 }
-"""The JSON Schema of every answer: what else is in it depends on the mode."""
+"""The JSON Schema of every answer. Its other fields depend on the mode."""
 
 
 def definition(tool: AgentTool, revision: str, *, name: str | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A request of an MCP client, and what it says of itself, its client and its caller."""
+"""A request of an MCP client, and its details: revision, client, tool, call and caller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from overspill.guard.call_context import is_program, minted
 from overspill.mcp.rendering import CLIENT_INFO, VERSION
 
 _CALL_ID: Final = "claudecode/toolUseId"
-"""Where Claude Code sends the provider's id of the tool call."""
+"""The field in which Claude Code sends the provider's id of the tool call."""
 
 _SESSION_HEADER: Final = "mcp-session-id"
 CALL: Final = "tools/call"
@@ -40,7 +40,7 @@ class Request(Struct, frozen=True):
 
     @property
     def client_name(self) -> str:
-        """Return what the client calls itself, or an empty text: `initialize` says it, or each request."""
+        """Return the client's name, or an empty text. `initialize` or each request has it."""
         info = self.params.get("clientInfo") or self.meta.get(CLIENT_INFO)
         name = info.get("name") if isinstance(info, dict) else None
         return name if isinstance(name, str) else ""
@@ -64,7 +64,7 @@ class Request(Struct, frozen=True):
 
 
 def client_name_of(session: Any) -> str:
-    """Return what the client of a session of the SDK calls itself, or an empty text."""
+    """Return the name of the client of an SDK session, or an empty text."""
     known = session.client_params
     return "" if known is None or known.client_info is None else str(known.client_info.name)
 

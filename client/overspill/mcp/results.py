@@ -33,9 +33,10 @@ _UNFINISHED: Final = "input_required"
 
 @dataclass(frozen=True)
 class GuardedCall:
-    """A call of a server's tool, and what the guard makes of what comes of it.
+    """A call of a server's tool. Guards its result or error.
 
-    `policy` is for the client's program, or None for one that is not known: then the guard's own holds.
+    `policy` is for the client's program. If it is None, the program is unknown, and the guard's own policy
+    applies.
     """
 
     guard: Guard
@@ -99,7 +100,7 @@ class GuardedCall:
         return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: self._status(found)}}
 
     def _status(self, found: Guarded) -> dict[str, Any]:
-        """Return what became of a result, for programs, and how the rest is read if it is stored."""
+        """Return the fate of a result, for programs, and how to read the rest if it is stored."""
         status = {**found.metadata}
         if found.capture is not None:
             reader = self.names.name_of(_READER)
@@ -119,7 +120,8 @@ class GuardedCall:
 async def guarded_unless_lost(guard: Guard, tool: str, result: Any, session: str | None) -> Any:
     """Return a result as it may go on from a gateway, which has no list of the server's tools.
 
-    What is no result stays as it is, and so does one that nothing could store: nothing of it is lost.
+    A value that is no result stays unchanged. So does a result that nothing could store, so nothing of it is
+    lost.
     """
     if not isinstance(result, dict):
         return result

@@ -1,7 +1,8 @@
-"""Room for a notice in output schemas. One that allows no further entry has no place to say what was cut.
+"""Makes room for a notice in output schemas.
 
-A schema that wants lists or texts to be long, or whole, would keep a result whole, however large. So an
-object may have the notice alone in the place of what the schema requires.
+If a schema allows no further entry, nothing can say what was cut. A schema that wants lists or texts to be
+long, or whole, would keep a result whole, however large. So an object may have only the notice instead of the
+required entries.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ _NOTICE: Final[dict[str, Any]] = {
     "required": [ENTRY_NAME],
 }
 _CLOSING: Final = ("additionalProperties", "unevaluatedProperties")
-"""By what a schema refuses entries that it does not name."""
+"""The keywords with which a schema refuses entries that it does not name."""
 _REFUSING: Final = frozenset({
     *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"),
     *("propertyNames", "patternProperties", "minProperties", "maxProperties"),
     *("dependentSchemas", "dependencies"),
 })  # fmt: skip
-"""By what a schema may refuse an entry that it names."""
+"""The keywords with which a schema may refuse an entry that it names."""
 _LEAST_SIZES: Final = ("minItems", "minLength", "minProperties")
 _FEW: Final = 20
 _SHORT_FORMATS: Final = frozenset(
@@ -36,12 +37,12 @@ _SHORT_FORMATS: Final = frozenset(
 _SHORT_CHARS: Final = 4_000
 """A text that may have no more is never long: addresses of Pydantic may have 2,083."""
 _NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
-"""What has schemas by names, which may be words of schemas too."""
+"""The keywords with schemas by name. The names may be keywords of schemas too."""
 _DATA: Final = frozenset({"const", "enum", "default", "example", "examples"})
 _SHARED: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description"})
 """What stays at the root of a schema that is put into another, as do words of others (`x-…`)."""
 _INNER: Final = "#/anyOf/0"
-"""Where a schema stands that is put into another."""
+"""The place of a schema that is put into another."""
 
 
 def with_room(schema: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +126,7 @@ def _has_any(schema: Any, wanted: Callable[[dict[str, Any]], bool]) -> bool:
 
 
 def _inner(schema: dict[str, Any]) -> Iterator[Any]:
-    """Yield what may be a schema in a schema, or a list of them."""
+    """Yield the values in a schema that may be schemas, or lists of them."""
     for word, value in schema.items():
         if word in _NAMED and isinstance(value, dict):
             yield from value.values()

@@ -28,15 +28,15 @@ class ToolNames:
         self.schemas: dict[str, dict[str, Any]] = {}
         """The output schemas by tool, as the client gets them: with room for a notice."""
         self.reading: frozenset[str] = frozenset(tool.name for tool in own)
-        """What the reading tools are called by themselves."""
+        """The reading tools' own names."""
         self.own: dict[str, AgentTool] = {tool.name: tool for tool in own}
 
     def begin(self) -> None:
-        """Forget the last list: the first page of another is asked for."""
+        """Forget the last list, because the first page of another was requested."""
         self._theirs.clear()
 
     def use(self, own: tuple[AgentTool, ...]) -> None:
-        """Take other reading tools, of the same names, in the place of those until now."""
+        """Replace the reading tools by others with the same names."""
         tools = {tool.name: tool for tool in own}
         self._own = own
         self.own = {name: tools[tool.name] for name, tool in self.own.items()}
@@ -51,7 +51,7 @@ class ToolNames:
         return {**page, "tools": [*tools, *ours]}
 
     def name_of(self, own: str) -> str:
-        """Return what the client calls the reading tool `own`."""
+        """Return the client's name for the reading tool `own`."""
         return next((name for name, tool in self.own.items() if tool.name == own), own)
 
     def _note_tool(self, tool: Any) -> Any:

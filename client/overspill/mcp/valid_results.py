@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _KEPT_ITEMS: Final = (5, 50, 500, 1, 0)
 _KEPT_CHARS: Final = (200, 2_000, 20_000, 40, 0)
-"""What stays of a list or a text that is cut, in the order in which it is tried: a schema may want more."""
+"""The lengths to which a list or a text is cut, in the order of the attempts: a schema may want more."""
 _ATTEMPTS: Final = len(_KEPT_ITEMS)
 _LAST_RESORT: Final = 2
 """The attempts after this one wait until nothing else is left to cut."""
@@ -34,7 +34,7 @@ _KEPT_KEYS: Final = 20
 _MOST_STEPS: Final = 200
 """Cuts that are tried, before the result is left as long as it is."""
 _Path: TypeAlias = tuple[str, ...]
-"""Where a value is: the keys down to it, with `*` for every index of a list and every key of a table."""
+"""The path to a value: the keys down to it, with `*` for every index of a list and every key of a table."""
 
 
 @dataclass
@@ -178,9 +178,9 @@ def _steps(value: Any) -> Iterator[tuple[Any, str]]:
 
 
 def _cut_group(group: _Group, attempt: int, is_valid: Callable[[], bool]) -> int:
-    """Cut all values of a group, by the first attempt that changes one. Return the number of the next.
+    """Cut all values of a group, by the first attempt that changes one.
 
-    If the whole is not valid then, they are as before.
+    Return the number of the next attempt. If the whole is then not valid, the values are restored.
     """
     for number in range(attempt, _ATTEMPTS):
         cut = [(place, place[0][place[1]], _cut(place[0][place[1]], number)) for place in group.places]

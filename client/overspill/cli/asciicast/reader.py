@@ -5,7 +5,7 @@ r"""Reads an asciicast recording of version 3 or 2, as it comes, into what the t
     [1.5, "x", "2"]                                                            the exit code
 
 In version 2 the size is `width` and `height`, and an event has its time instead of an interval. Events of
-other codes are left out: what was typed may be a password. From the first line on that is none of these,
+other codes are left out, because typed text may be a password. From the first line on that is none of these,
 everything is taken as it came, so that nothing is lost.
 """
 

@@ -1,1 +1,1 @@
-"""`overspill run`: the child process, what it printed, and what is shown in its place."""
+"""`overspill run`: the child process, its output, and the text that is shown instead."""

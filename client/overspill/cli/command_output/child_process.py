@@ -22,9 +22,9 @@ _PIPE_BYTES: Final = 1024 * 1024
 def run_command(words: Sequence[str], take: Callable[[bytes], None]) -> int:
     """Run `words` and return the exit code, 128 + n for signal n. The command inherits all open files.
 
-    `take` gets what the command prints on either output, in the order of writing; it must not raise.
-    Signals to this process go on to the command, which decides what becomes of them; those that are ignored
-    stay ignored, as in a shell. Raises `ProgramNotStarted`.
+    `take` gets what the command prints on either output, in the order of writing; it must not raise. Signals
+    to this process go on to the command, which decides about them. Ignored signals stay ignored, as in a
+    shell. Raises `ProgramNotStarted`.
     """
     reader, writer = _wide_pipe()
     try:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SPOOL: Final[tuple[DestinationName, ...]] = ("spool",)
 _DISK_NEARLY_FULL: Final = "the disk for temporary files is nearly full"
 _WARM_UP_BYTES: Final = 64 * 1024
-"""Bytes of the output of which a preview is made that nobody sees."""
+"""Bytes of the output for a preview that nobody sees."""
 _WARM_UP_PREVIEW_BYTES: Final = 2048
 
 
@@ -104,7 +104,7 @@ class FinishedOutput:
     ) -> None:
         """Print the output, or store it and print its notice. Raises `OSError`, and `CommandFailure`.
 
-        `known` is what the service has of it already. `masked` is all of it without its secrets, if a copy
+        `known` is the part that the service already has. `masked` is all of it without its secrets, if a copy
         was made while it came. Signals end the storing, as `end` says.
         """
         self._masked = None if self._recording.is_short else masked

@@ -126,14 +126,14 @@ def _load_end() -> None:
 def _print_unstored(
     invocation: Invocation, recording: Recording, error: ImportError, seen: int | None
 ) -> None:
-    """Print all behind the bytes that are `seen`, because nothing else can be loaded. Raises `OSError`."""
+    """Print everything after the `seen` bytes, because nothing else can be loaded. Raises `OSError`."""
     if seen is not None:
         output.content(recording.pieces(seen), raw=invocation.raw)
     output.say(f"the output could NOT be stored: a part of Overspill is gone or was replaced: {error}")
 
 
 def _shown(invocation: Invocation, *, live: bool | None) -> LiveOutput | None:
-    """Return where the output is shown as it comes: as it is, if the command has a terminal of its own."""
+    """Return the stream that shows the output as it comes; unchanged if the command has its own terminal."""
     is_own = live is not False and is_on_terminal()
     return LiveOutput.where_wanted(wanted=live, raw=invocation.raw or is_own)
 

@@ -31,12 +31,12 @@ class LiveOutput:
         return cls(None if stderr is None else stderr.buffer, is_terminal=is_terminal, raw=raw)
 
     def show(self, data: bytes) -> None:
-        """Show more of the output. Never raises: if nobody can see it any more, nothing is shown."""
+        """Show more of the output. Never raises: if the screen is gone, nothing is shown."""
         shown = data if self._visible is None else self._visible.feed(data).encode()
         self._write(shown)
 
     def end(self) -> None:
-        """Show what was held back. On a terminal, end the last line."""
+        """Show the bytes that were held back. On a terminal, end the last line."""
         if self._visible is not None:
             self._write(self._visible.feed(b"", last=True).encode())
         if self._is_terminal and not self._ends_line:

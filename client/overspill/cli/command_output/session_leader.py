@@ -24,7 +24,7 @@ from overspill.execution.child_programs import shell_exit_code
 STOPPED: Final = b"s"
 _TERMINAL: Final = 0
 _MOST_DESCRIPTORS: Final = 4096
-"""Descriptors are below this, where the system does not list them."""
+"""Descriptors are below this number, if the system does not list them."""
 _READ_BYTES: Final = 512
 _IGNORED: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 """Signals that would stop the leader too."""
@@ -69,7 +69,10 @@ def _lead(child: int, news: int) -> NoReturn:
 
 
 def _close_all_but(*kept: int) -> None:
-    """Close what is open. The limit on files may be a billion: not all numbers below it are tried."""
+    """Close all open descriptors.
+
+    The limit on files may be a billion, so not every number below it is tried.
+    """
     try:
         names = os.listdir("/dev/fd")  # noqa: PTH208  (names are all that is wanted)
     except OSError:
@@ -92,7 +95,7 @@ class _Command:
             os.kill(self.pid, number)
 
     def go_on(self) -> None:
-        """Let the whole group go on that was stopped, in the foreground again."""
+        """Continue the whole stopped group, in the foreground again."""
         if not self._is_stopped:
             return
         self._is_stopped = False
@@ -101,7 +104,10 @@ class _Command:
             os.killpg(self.pid, signal.SIGCONT)
 
     def wait(self, news: int) -> int:
-        """Return the exit code, 128 + n for signal n. Hang up what is left behind only if the command was."""
+        """Return the exit code, 128 + n for signal n.
+
+        Hang up processes left behind only if the command was hung up.
+        """
         woken = _woken_by_signals()
         while True:
             is_changed, status = os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG)

@@ -1,9 +1,9 @@
-r"""Lets a shell mark its commands on the terminal, so that each is found in what is stored.
+r"""Makes a shell mark its commands on the terminal, so that each is found in the stored output.
 
 Bash, zsh and fish read a start file of ours, which reads the person's own first. Other shells start as they
-are. With each prompt these say how many columns the terminal has by then: what is edited there is drawn for
-those. If options of bash say which start files it reads, it reads ours later, before its first prompt. With
-`-f` zsh reads ours only.
+are. With each prompt these shells send the present number of columns, because edited text is drawn for it. If
+options of bash say which start files it reads, it reads ours later, before its first prompt. With `-f` zsh
+reads ours only.
 """
 
 from __future__ import annotations

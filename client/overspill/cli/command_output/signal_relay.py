@@ -51,7 +51,7 @@ class SignalRelay:
             handler(number, frame)
 
     def connect(self, child: _Child) -> None:
-        """Name the child, which gets the signals that came until now."""
+        """Set the child. It gets the signals that came until now."""
         self._child = child
         for number in self._early:
             child.send_signal(number)
@@ -71,7 +71,7 @@ def signals_relayed(is_known: Callable[[int], bool] = lambda _: False) -> Iterat
 
 
 def _has_ended(process: int) -> bool:
-    """Return whether a child has ended. Whoever waits for its exit code still gets that."""
+    """Return whether a child has ended, without taking its exit code from those who wait for it."""
     try:
         return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:  # somebody has its exit code already

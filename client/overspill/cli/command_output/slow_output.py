@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BEGINS_AFTER_SECONDS: Final = 1.0
 _SHOWN_BYTES: Final = 4_096
 _SHOWN_LINES: Final = 100
-"""An output that gets long is shown by its notice as well: this much may be shown twice."""
+"""The most lines that are shown. If the output gets long, its notice may show them a second time."""
 
 
 class SlowOutput:
@@ -55,7 +55,7 @@ class SlowOutput:
             self._is_over = True
 
     def take(self, data: bytes) -> None:
-        """Take more of the output. Never raises: what cannot be shown is not."""
+        """Take more of the output. Never raises: bytes that cannot be shown are skipped."""
         with self._lock:
             if self._is_over or self._is_full:
                 return
@@ -70,7 +70,7 @@ class SlowOutput:
                 self._show()
 
     def end_line(self) -> None:
-        """Let what is printed next begin a line. Raises `OSError`."""
+        """End the line, so that the next text begins a line. Raises `OSError`."""
         if not self._ends_line:
             output.line("")
 
@@ -81,7 +81,7 @@ class SlowOutput:
                 self._show()
 
     def _show(self) -> None:
-        """Show what is held, and where the rest is."""
+        """Show the held output, and where the rest is."""
         self._write(bytes(self._held))
         self.shown_bytes += len(self._held)
         self._held.clear()

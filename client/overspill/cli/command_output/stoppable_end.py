@@ -1,4 +1,4 @@
-"""The end of a command's output: what signals cut short while the rest is stored, and what they leave."""
+"""The end of a command's output: signals may cut the storing of the rest short."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stoppable_end(upload: LiveUpload) -> Iterator[StoppableEnd]:
 
 
 class StoppableEnd:
-    """Stores an output once its command has ended, and knows what of it is stored if signals come."""
+    """Stores an output when its command has ended, and knows how much is stored if signals come."""
 
     def __init__(self, upload: LiveUpload, signals: StopSignals) -> None:
         self._upload, self._signals = upload, signals

@@ -37,7 +37,7 @@ _POLL_SECONDS: Final = 0.1
 _LAST_SECONDS: Final = 0.02
 """How long the terminal is read after the command's end, if a process that it left behind holds it open."""
 _LAST_BYTES: Final = 128 * 1024
-"""The most of it that is read then: what was left behind may write for ever."""
+"""The most bytes that are read then, because processes left behind may write without end."""
 
 
 def run_on_terminal(
@@ -117,7 +117,7 @@ class _Relay:
         self._take.end()
 
     def _pump(self) -> None:
-        """Carry what is there."""
+        """Carry the bytes that are there."""
         keys = self._keys if self._person.take() else None
         reading = [each for each in (self._terminal, self._news, keys) if each is not None]
         writing = [self._terminal] if self._unsent else []
@@ -182,7 +182,7 @@ class LineEnds:
             self._take(data)
 
     def end(self) -> None:
-        """Give on what waits."""
+        """Pass on the bytes that wait."""
         if self._held:
             self._take(self._held)
 

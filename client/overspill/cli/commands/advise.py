@@ -1,4 +1,4 @@
-"""The command advise: what to change in the policy, tool by tool, and why."""
+"""The command advise: suggests changes of the policy, tool by tool, with reasons."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -88,7 +88,7 @@ def _why(advice: Advice) -> str:
 
 
 def write_policy(path: Path, advice: Iterable[Advice], policy: Policy, since: int) -> None:
-    """Write what should change, and the tools of the policy in use. Raises `OSError`."""
+    """Write the suggested changes, and the tools of the policy in use. Raises `OSError`."""
     changes = {each.tool: each for each in advice if each.is_change}
     own = {tool: limit for tool, limit in policy.tools.items() if Policy().tools.get(tool) != limit}
     tools: dict[str, tuple[dict[str, int | str], list[str]]] = {}

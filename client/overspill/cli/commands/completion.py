@@ -33,7 +33,7 @@ def completion(
 ) -> None:
     """Print the completion script of a shell.
 
-    Run its output where that shell starts, such as in ~/.bashrc.
+    Run its output when that shell starts, for example in ~/.bashrc.
     """
     completing = get_completion_class(shell)
     assert completing is not None, shell

@@ -1,4 +1,4 @@
-"""The command holdout: experiments, and how their arms compare."""
+"""The command holdout: compares the arms of experiments."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

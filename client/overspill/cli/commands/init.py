@@ -80,7 +80,7 @@ def init(
 
 
 def _changes(paths: "Sequence[tuple[Program, Path]]", *, remove: bool) -> "tuple[list[_Change], list[str]]":
-    """Return what is to change, and what is said of the files that cannot be understood."""
+    """Return the changes, and the messages about files that cannot be understood."""
     changes, refusals = [], []
     for program, path in paths:
         try:

@@ -51,7 +51,7 @@ def ls(
 ) -> None:
     """List captures, newest first.
 
-    Captures that are on this machine only come first; their state is spooled. A terminal shows the columns
+    Captures that are only on this machine come first; their state is spooled. A terminal shows the columns
     that fit. A pipe gets all columns, with exact times and sizes in bytes.
     """
     filters = {"session": session, "call_id": call_id, "tool": tool}
@@ -78,7 +78,10 @@ def _print_table(
     pages: Iterator[wire.Listing],
     filters: dict[str, str | None],
 ) -> bool:
-    """Print what waits and then the pages. Return whether there are more. Notes come after the table."""
+    """Print the spooled captures and then the pages. Return whether there are more.
+
+    Notes come after the table.
+    """
     table = Table(_COLUMNS, Paint(invocation.color))
     is_empty, is_incomplete, is_more = not waiting, False, False
     try:

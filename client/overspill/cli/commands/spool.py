@@ -51,7 +51,7 @@ def list_(
         bool, flag("--all", help="Also list captures that wait for other services and keys.")
     ] = False,
 ) -> None:
-    """List what waits on this machine, oldest first, and why."""
+    """List the captures that wait on this machine, oldest first, and why they wait."""
     entries = [
         entry for partition in _partitions(invocation, everything=everything) for entry in partition.entries()
     ]
@@ -82,7 +82,7 @@ def flush(
         ),
     ] = False,
 ) -> None:
-    """Upload what waits on this machine, oldest first.
+    """Upload the captures that wait on this machine, oldest first.
 
     Captures that the service has refused before are tried again.
     """
@@ -139,7 +139,7 @@ def drop(
     ] = False,
     yes: Annotated[bool, flag("-y", "--yes", help="Do not ask before all captures are dropped.")] = False,
 ) -> None:
-    """Remove what waits on this machine, without uploading it.
+    """Remove captures that wait on this machine, without uploading them.
 
     The content of these captures is lost.
     """

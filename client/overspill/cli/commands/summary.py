@@ -1,4 +1,4 @@
-"""The command summary: what a capture looks like."""
+"""The command summary: figures and first looks at a capture."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Claude Code: what the model is told of a failed command whose output was cut.
+"""Claude Code: the text for the model about a failed command whose output was cut.
 
 Claude Code keeps the first 30,000 characters of it, shows 10,000 of those, and lets no hook see or replace
 more. The end of the output, where the failure is, is gone by then. So the model is told how to get it.

@@ -22,7 +22,7 @@ _SAVED: Final = re.compile(
     r"Output too large to read at once \([^)]*\)\. "
     r"Saved to: (.+/[0-9]+-copilot-tool-output-[0-9a-z-]+\.txt)\n"
 )
-"""What stands in the place of an output that is in a file."""
+"""The text that replaces an output that is in a file."""
 
 
 def post_tool_use(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:

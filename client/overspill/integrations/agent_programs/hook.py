@@ -1,7 +1,7 @@
 """The process that an agent program starts for each tool call.
 
 It reads an event on standard input, and writes an answer to standard output. Most results are short, so
-nothing but this module is imported for them. Whatever goes wrong, the program gets an answer that changes
+nothing but this module is imported for them. If anything goes wrong, the program gets an answer that changes
 nothing, and the reason is on standard error.
 """
 
@@ -24,7 +24,7 @@ _NAMES_A_FILE: Final = (
     b"-copilot-tool-output-",
     b"outputPath",
 )
-"""What Claude Code, Copilot and opencode say of an output that they have put into a file."""
+"""The texts of Claude Code, Copilot and opencode about an output that they have put into a file."""
 MAX_EVENT_BYTES: Final = 512 * 1024 * 1024
 _NOTHING: Final = "{}"
 _CLAUDE_CODE: Final = "claude-code"

@@ -44,8 +44,8 @@ _LEFT_BEHIND_SECONDS: Final = 0.5
 async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
     """Guard the server that `words` start. Return its exit code, 128 + n for signal n.
 
-    Ends when the server does. It is told to end when the client closes our standard input, and by SIGTERM
-    and SIGINT. Raises `ProgramNotStarted` and `NoStreams`.
+    Ends when the server does. The server is told to end when the client closes our standard input, and by
+    SIGTERM and SIGINT. Raises `ProgramNotStarted` and `NoStreams`.
     """
     async with _started(words) as child:
         check_streams()
@@ -54,7 +54,7 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
 
 @contextlib.asynccontextmanager
 async def _started(words: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start the server. After the block it has ended, and nothing of it is left to the event loop.
+    """Start the server. After the block it has ended, and the event loop has nothing left of it.
 
     Raises `ProgramNotStarted`.
     """
@@ -121,7 +121,7 @@ class _Session:
     async def _from_client(
         self, reader: asyncio.StreamReader, to_server: asyncio.StreamWriter, relay: Relay
     ) -> None:
-        """Pass on what the client says, and tell the server when there is no more."""
+        """Pass on the client's messages, and tell the server when there are no more."""
         try:
             async for line in lines(reader):
                 relay.from_client(line)
@@ -131,7 +131,7 @@ class _Session:
             self._end_in_time(None)
 
     async def _from_server(self, writer: asyncio.StreamWriter, relay: Relay) -> None:
-        """Pass on what the server says, until it closes its output."""
+        """Pass on the server's messages, until it closes its output."""
         assert self._child.stdout is not None
         async for line in lines(self._child.stdout):
             try:
@@ -168,7 +168,10 @@ class _Session:
 
 
 def _print_error(line: bytes) -> None:
-    """Print what a pipe takes at once of a line. If nobody reads, it is lost: nobody may wait for that."""
+    """Print as much of a line as a pipe takes at once.
+
+    If nobody reads, the rest is lost: this must not wait.
+    """
     if len(line) > _ERROR_BYTES:
         line = b"%b... [%d bytes more]" % (line[:_ERROR_BYTES], len(line) - _ERROR_BYTES)
     with contextlib.suppress(OSError):
@@ -178,6 +181,6 @@ def _print_error(line: bytes) -> None:
 
 
 def _signal(child: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    """Send a signal to the server and all that it started."""
+    """Send a signal to the server and to all processes that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)

@@ -14,7 +14,7 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{}:,]', re.DOTALL)
 
 
 def members(text: bytes) -> dict[str, bytes]:
-    """Return the members of an object as they are written. Raises `ValueError` if it is none."""
+    """Return the members of an object as they are written. Raises `ValueError` if the text is no object."""
     found: dict[str, bytes] = {}
     name, begin, depth = None, 0, 0
     for token in _TOKEN.finditer(text):

@@ -1,7 +1,7 @@
-"""The HTTP client of the proxy: a server that cannot be reached fails one request, not the connection.
+"""The HTTP client of the proxy: if a server cannot be reached, one request fails, not the connection.
 
-The SDK's transport ends, with all that is under way, at the first request that meets a network error. What
-the server says by itself comes on a stream for which it asks twice, and then never again.
+The SDK's transport ends, with all open requests, at the first network error of any request. Messages that the
+server sends by itself come on a stream, for which the transport asks twice and then never again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ END_SECONDS: Final = 2.0
 _BAD_GATEWAY: Final = 502
 _NOT_FOUND: Final = 404
 _AWAY: Final = frozenset({502, 503, 504})
-"""What a gateway says while the server behind it is not there."""
+"""The statuses of a gateway while the server behind it is away."""
 _CONNECTION_CLOSED: Final = -32000
 _LAST_EVENT: Final = "last-event-id"
 _LISTENING: Final = Backoff(first=0.25, longest=60.0)
@@ -37,7 +37,7 @@ _asked_in: ContextVar[str] = ContextVar("the session in which this task has aske
 
 
 class ProxyClient(httpx2.AsyncClient):
-    """Answers with an error of JSON-RPC in place of a server that does not. A tool may take any time."""
+    """Answers with an error of JSON-RPC if the server does not answer. A tool may take any time."""
 
     def __init__(self, headers: dict[str, str]) -> None:
         super().__init__(headers=headers, timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None))
@@ -84,7 +84,10 @@ class ProxyClient(httpx2.AsyncClient):
         return response
 
     async def _sent(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
-        """Send a request in the session of now; once more in a new one if the server has lost that."""
+        """Send a request in the present session.
+
+        If the server has lost it, send the request again in a new one.
+        """
         response = await self._answer(request, **more)
         if not await self._session.is_lost(request, response):
             return response
@@ -94,7 +97,10 @@ class ProxyClient(httpx2.AsyncClient):
         return await self._answer(request, **more)
 
     async def _answer(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
-        """Send a request in the session of now. What an earlier one had left to say was lost with it."""
+        """Send a request in the present session.
+
+        Messages that an earlier session had left were lost with it.
+        """
         if _LAST_EVENT in request.headers and _asked_in.get() != self._session.id:
             if not _listens.get():
                 return httpx2.Response(_NOT_FOUND, request=request)
@@ -106,7 +112,7 @@ class ProxyClient(httpx2.AsyncClient):
 
 
 def _is_listening(request: httpx2.Request) -> bool:
-    """Return whether a request is for what the server says by itself, and not for the rest of an answer.
+    """Return whether a request is for the server's own messages, not for the rest of an answer.
 
     One task of the transport asks for that, at first without the last event.
     """
@@ -139,7 +145,7 @@ class _BreakableBody(httpx2.AsyncByteStream):
 
 
 def _unreachable(request: httpx2.Request, error: httpx2.TransportError) -> httpx2.Response:
-    """Return what the transport makes the error of the request from: it puts in the request's own id."""
+    """Return the answer from which the transport makes the request's error, with the request's own id."""
     message = f"the MCP server at {request.url.host} cannot be reached: {_error_text(error)}"
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": _CONNECTION_CLOSED, "message": message}}
     return httpx2.Response(_BAD_GATEWAY, json=body, request=request)

@@ -1,6 +1,7 @@
-"""The session of an MCP server over HTTP, begun anew where the server has lost it: it was restarted.
+"""The session of an MCP server over HTTP.
 
-The client of the proxy knows nothing of it: it began once, on our standard input.
+It is begun again if the server has lost it, for example in a restart. The client of the proxy knows nothing
+of it: it began once, on our standard input.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class HttpSession:
             self._first, self.id = request, response.headers[_HEADER]
 
     def current(self, request: httpx2.Request) -> httpx2.Request:
-        """Return the request with the session's id of now."""
+        """Return the request with the present id of the session."""
         if self._first is not None and _HEADER in request.headers:
             request.headers[_HEADER] = self.id
         return request
@@ -54,9 +55,9 @@ class HttpSession:
         return response.status_code == _NOT_FOUND
 
     async def begin_again(self, lost: str) -> bool:
-        """Begin another session, unless the one of now is not the `lost` one. Return whether there is one.
+        """Begin another session, unless the present one is no longer the `lost` one.
 
-        Raises `httpx2.TransportError`.
+        Return whether there is one. Raises `httpx2.TransportError`.
         """
         async with self._beginning:
             if self._first is None or self.id != lost:

@@ -1,4 +1,4 @@
-"""JSON-RPC messages as they are on the wire: what routing needs is read, all else stays bytes."""
+"""JSON-RPC messages as they are on the wire. Only the members for routing are read; all else stays bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def id_key(given: Any) -> Key:
-    """Return an id as a key of a dict. What can be no id has a key that no request has."""
+    """Return an id as a key of a dict. A value that cannot be an id gets a key that no request has."""
     return type(given), given if isinstance(given, int | float | str) else None
 
 
@@ -115,7 +115,7 @@ def parsed(line: bytes | Raw) -> dict[str, Any]:
 
 
 def value_of(member: bytes | Raw) -> Any:
-    """Return what JSON says. Raises `NotAMessage`, also for a number that could not be written again."""
+    """Return the value of JSON. Raises `NotAMessage`, also for a number that could not be written again."""
     try:
         return msgspec.json.decode(member)
     except RecursionError as error:
@@ -125,7 +125,7 @@ def value_of(member: bytes | Raw) -> Any:
 
 
 def value_or_text(member: Raw) -> Any:
-    """Return what JSON says, or its text if that cannot be read, or could not be written again."""
+    """Return the value of JSON, or its text if it cannot be read, or could not be written again."""
     try:
         return value_of(member)
     except NotAMessage:
@@ -156,7 +156,7 @@ def request_of(message: Message) -> Request:
 
 
 def _params(given: Raw) -> dict[str, Any]:
-    """Return what can be read of a request's parameters."""
+    """Return the readable part of a request's parameters."""
     try:
         return parsed(given)
     except NotAMessage:

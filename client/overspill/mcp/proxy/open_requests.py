@@ -1,4 +1,7 @@
-"""The client's requests that the server has to answer: each answer is known by its id, a second one too."""
+"""The client's requests that the server has to answer.
+
+Each answer is recognised by its id, even a second one.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ if TYPE_CHECKING:
     from overspill.mcp.request import Request
 
 _MOST_CLOSED: Final = 1_000
-"""Requests that are answered or given up, and of which another answer may come."""
+"""Requests that are answered or given up, for which another answer may come."""
 _KEPT_PARAMS: Final = ("name", "_meta", "caller", "taskId")
-"""What the answer's way needs to know. The arguments of a call may be large."""
+"""The parameters that are needed for the answer. The arguments of a call may be large."""
 
 
 class OpenRequests:
@@ -53,7 +56,7 @@ class OpenRequests:
                 return
 
     def end(self) -> list[Id]:
-        """Return the ids of those without an answer, and forget them."""
+        """Return the ids of requests without an answer, and forget them."""
         ids = [request.id for request in self._open.values()]
         self._open.clear()
         return ids
@@ -64,7 +67,7 @@ class OpenRequests:
 
 
 def similar_keys(given: Any) -> Iterator[Key]:
-    """Yield the key of an id, then those that clients take for it: the official ones take "1" for 1."""
+    """Yield the key of an id, then keys that clients treat as the same: the official ones treat "1" as 1."""
     yield id_key(given)
     if isinstance(given, int):
         yield id_key(str(given))

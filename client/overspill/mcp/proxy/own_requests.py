@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from overspill.mcp.proxy.messages import Key, Message
 
 _SECONDS: Final = 10.0
-"""How long an answer is waited for. A result of the client's waits with it."""
+"""Seconds to wait for an answer. A result for the client waits for it too."""
 
 
 class OwnRequests:
@@ -50,7 +50,7 @@ class OwnRequests:
         return True
 
     def end(self) -> None:
-        """Answer all with nothing: the server has ended."""
+        """Answer all requests with None, because the server has ended."""
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_result(None)

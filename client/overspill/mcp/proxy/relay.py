@@ -1,6 +1,6 @@
 """Relays messages between a client and a server. All pass as they came, except lists of tools and results.
 
-It does no I/O: it is given the lines of both sides, and calls back with what to send.
+It does no I/O: it gets the lines of both sides, and calls back with the messages to send.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Relay:
             self._to_client(encoded({"jsonrpc": "2.0", "id": given, "error": error}))
 
     async def finish(self) -> None:
-        """Wait until every result that has come is sent on, which the guard may hold to store it."""
+        """Wait until every result that has come is sent on. The guard may hold a result to store it."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -160,7 +160,7 @@ class Relay:
         return False
 
     def _note_client(self, request: Request) -> None:
-        """Keep to what the client's program shows whole. The client says who it is, once or each time."""
+        """Apply the limits of the client's program. The client says its name, once or with each request."""
         if request.client_name and request.client_name != self._client_name:
             self._client_name = request.client_name
             self._names.use(self._hosts.tools(request.client_name))
@@ -177,7 +177,10 @@ class Relay:
         return False
 
     def _is_for_reading_call(self, message: Message) -> bool:
-        """Return whether the server answers a call that is answered here: no client may see that."""
+        """Return whether the server answers a call that is answered here.
+
+        The client must not see that answer.
+        """
         if message.method is not UNSET:
             return False
         known = (
@@ -199,7 +202,7 @@ class Relay:
         self._to_client(encoded({"jsonrpc": "2.0", "id": request.id, "result": found}))
 
     def _report(self, token: Any) -> Report | None:
-        """Return what sends progress, or None if the client asked for none."""
+        """Return the function that sends progress, or None if the client asked for none."""
         if token is None:
             return None
 
@@ -242,7 +245,7 @@ class Relay:
         return await self._guarded(self._task_calls.call_of(request), result)
 
     async def _of_task(self, state: Any, task: Any = None) -> Any:
-        """Return what the server says of a task, with the result or the error of the call that it was."""
+        """Return the server's message about a task, with the guarded result or error of its call."""
         call = self._task_calls.get(state.get("taskId") if task is None else task)
         new = {}
         if "result" in state:

@@ -58,7 +58,7 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
 
 
 async def _read(reader: asyncio.StreamReader, relay: Relay) -> None:
-    """Take what the client says, to the end of its input. Raises `MessageTooLong`."""
+    """Read the client's messages to the end of its input. Raises `MessageTooLong`."""
     async for line in lines(reader):
         relay.from_client(line)
 
@@ -83,7 +83,7 @@ async def _send(
     request_headers: RequestHeaders,
     to_client: Callable[[bytes], None],
 ) -> None:
-    """Post each message, with the headers that its revision asks for. Answer what is not a message."""
+    """Post each message, with the headers that its revision needs. Answer lines that are no messages."""
     while (line := await queue.get()) is not None:
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)

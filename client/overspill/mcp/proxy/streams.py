@@ -17,11 +17,11 @@ READ_BYTES: Final = 256 * 1024
 
 
 class NoStreams(Exception):
-    """Standard input or output is not something over which a client can talk."""
+    """Standard input or output cannot be used to talk with a client."""
 
 
 class MessageTooLong(Exception):
-    """A line exceeds the limit. What follows may begin in the middle of a message."""
+    """A line exceeds the limit. The next bytes may begin in the middle of a message."""
 
 
 def check_streams() -> None:
@@ -91,6 +91,6 @@ def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:
 
 
 async def drain(writer: asyncio.StreamWriter) -> None:
-    """Wait until the other side has taken what was sent, or has gone."""
+    """Wait until the other side has taken all sent bytes, or has gone."""
     with contextlib.suppress(ConnectionError, BrokenPipeError):
         await writer.drain()

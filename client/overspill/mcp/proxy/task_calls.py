@@ -15,7 +15,7 @@ TASK_RESULT: Final = "tasks/result"
 TASK_STATE: Final = "tasks/get"
 """The request whose answer has the result or the error in a field, in the extension of later revisions."""
 TASK_NEWS: Final = "notifications/tasks"
-"""The notification that says the same unasked."""
+"""The notification with the same content, without a request."""
 _MOST_TASKS: Final = 10_000
 
 

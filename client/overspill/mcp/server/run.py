@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NotThisMachine(Exception):
-    """An address at which others than this machine could read what goes over plain HTTP."""
+    """An address at which other machines could read plain HTTP."""
 
 
 def run(
@@ -67,7 +67,7 @@ class _CallerCheck:
             await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str]:
-        """Return with which status a request is refused, and why; an empty text if it is not."""
+        """Return the status with which a request is refused, and why; an empty text if it is not."""
         try:
             require_own_origin(Headers(scope=scope), frozenset())
         except ForeignRequest as error:

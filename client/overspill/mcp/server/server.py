@@ -35,7 +35,7 @@ _MOST_LINKS: Final = 20
 
 
 def server(guard: Guard) -> Server[Any]:
-    """Return the server of what `guard` stores. It speaks the current revision and those before it."""
+    """Return the server for the captures of `guard`. It speaks the current revision and earlier ones."""
     inspecting, listing = reading_tools(guard, terminals=False)
     watches = Watches(inspecting)
     return Server(
@@ -50,7 +50,7 @@ def server(guard: Guard) -> Server[Any]:
 
 
 def _tools(guard: Guard, watches: Watches) -> dict[str, Any]:
-    """Return what answers requests about tools, by the names that `Server` gives them."""
+    """Return the handlers of requests about tools, by the names that `Server` gives them."""
     hosts = ClientHosts(guard, terminals=True)
 
     def offered(context: ServerRequestContext[Any]) -> dict[str, AgentTool]:
@@ -75,7 +75,7 @@ def _tools(guard: Guard, watches: Watches) -> dict[str, Any]:
 
 
 def _resources(inspecting: AgentTool, listing: AgentTool, watches: Watches) -> dict[str, Any]:
-    """Return what answers requests about resources, by the names that `Server` gives them."""
+    """Return the handlers of requests about resources, by the names that `Server` gives them."""
 
     async def list_resources(
         _: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None
@@ -99,7 +99,7 @@ def _resources(inspecting: AgentTool, listing: AgentTool, watches: Watches) -> d
 
 
 def _subscriptions(watches: Watches) -> dict[str, Any]:
-    """Return what answers subscriptions, by the names that `Server` gives them."""
+    """Return the handlers of subscriptions, by the names that `Server` gives them."""
     known = Subscriptions(watches)
     return {
         "on_subscribe_resource": known.subscribe,
@@ -109,7 +109,7 @@ def _subscriptions(watches: Watches) -> dict[str, Any]:
 
 
 def _report(context: ServerRequestContext[Any]) -> Report | None:
-    """Return what sends progress, or None if the client asked for none."""
+    """Return the function that sends progress, or None if the client asked for none."""
     if (context.meta or {}).get("progress_token") is None:
         return None
 

@@ -62,7 +62,7 @@ class Subscriptions:
     async def unsubscribe(
         self, context: ServerRequestContext[Any], asked: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Tell this connection of a resource no more."""
+        """Stop the news of a resource on this connection."""
         subscription = self._of_connection(context).pop(str(asked.uri), None)
         if subscription is not None:
             await subscription.end()
@@ -71,7 +71,7 @@ class Subscriptions:
     async def listen(
         self, context: ServerRequestContext[Any], asked: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Tell of resources on this request until the client ends it. Nothing but captures has news."""
+        """Send news of resources on this request until the client ends it. Only captures have news."""
         bus = InMemorySubscriptionBus()
         wanted = asked.notifications.resource_subscriptions or []
         if len(wanted) > MOST:
@@ -83,7 +83,7 @@ class Subscriptions:
 
     @asynccontextmanager
     async def _subscribed(self, uris: Sequence[str], tell: Tell) -> AsyncIterator[list[str]]:
-        """Tell of captures within the block. Yield the addresses that are of captures."""
+        """Send news of captures within the block. Yield the addresses that are of captures."""
         known = [uri for uri in dict.fromkeys(uris) if _is_capture(uri)]
         async with AsyncExitStack() as stack:
             subscriptions = [_Subscription(self._watches, resources.capture_of(uri), uri) for uri in known]
@@ -103,20 +103,20 @@ class Subscriptions:
 
 
 class _Subscription:
-    """Tells one client of one resource."""
+    """Sends news of one resource to one client."""
 
     def __init__(self, watches: Watches, capture: str, uri: str) -> None:
         self._watches, self._capture, self._uri = watches, capture, uri
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, tell: Tell) -> Growth:
-        """Begin to report growth. Return how far the capture is now: only what comes later is reported."""
+        """Begin to report growth. Return the present growth of the capture: only later growth is reported."""
         first: asyncio.Future[Growth] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._run(tell, first), name=f"subscription to {self._uri}")
         return await first
 
     async def end(self) -> None:
-        """Tell no more."""
+        """Stop the news."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
