@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _Z: Final = 1.96
 """The quantile of the normal distribution for 95 %."""
 _NO_TOOLS: Final = frozenset({"", "other", "(other)"})
-"""What the service and the guard call the rest, if there are more names of tools than they keep apart."""
+"""The name for the rest, if there are more tools than the service and the guard count separately."""
 
 
 class Share(NamedTuple):

@@ -69,4 +69,4 @@ COMPLETERS: Final[dict[str, Completer]] = {
     "COMMAND": _command,
     "REF": _capture,
 }
-"""What completes a parameter, by its metavar."""
+"""The functions that complete parameters, by metavar."""

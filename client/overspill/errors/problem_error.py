@@ -38,9 +38,9 @@ class ProblemError(OverspillError):
         self.code: str = problem.code
         """One of `wire.Code`, or one that a newer service has."""
         self.title: str = problem.title
-        """What is wrong in a few words, the same for each problem of a code."""
+        """The problem in a few words, the same for each problem of a code."""
         self.detail: str = problem.detail
-        """What is wrong with this request, and what to do next."""
+        """The problem with this request, and what to do next."""
         self.instance: str = problem.instance
         """The request id, which the service's operator finds in the logs."""
         self.expired: datetime | None = problem.expired
@@ -48,7 +48,7 @@ class ProblemError(OverspillError):
         self.limit: int | None = problem.limit
         """The limit that the request goes over; None for other problems."""
         self.offset: int | None = problem.offset
-        """Where the next append to a live capture must begin; None for other problems."""
+        """The offset at which the next append to a live capture must begin; None for other problems."""
         self.durable: int | None = problem.durable
         """How many bytes of the live capture are in the object store; None for other problems."""
         self.retry_after: int | None = problem.retry_after

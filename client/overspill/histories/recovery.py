@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 MAX_COMPACTIONS: Final = 3
 _TIGHTEST_CHARS: Final = 500
-"""What stays of a result in the last round, if shortening all of them to `KEPT_CHARS` did not help."""
+"""Characters kept of a result in the last round, if shortening all to `KEPT_CHARS` did not help."""
 _TIGHTEST_PREVIEW_BYTES: Final = 100
 _MOST_NAMED: Final = 10
 """Captures that the note of an error names."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from overspill.histories.tool_results import ToolResult
 
 KEPT_CHARS: Final = 2_000
-"""What stays of a result; shorter ones are not worth spilling."""
+"""Characters kept of a result. Shorter results are not worth spilling."""
 _WINDOW_SHARE: Final = 0.3
 """The share of the context window that one result may have at most, if the window is known."""
 _THRESHOLDS: Final = (50_000, 16_000, 6_000, KEPT_CHARS)

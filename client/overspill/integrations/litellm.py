@@ -41,7 +41,7 @@ REMEMBERED_SECONDS: Final = 600.0
 """How long after its capture a result is stored again, in case somebody has deleted it."""
 MOST_RESULTS: Final = 2_000
 _FIELDS: Final = "messages", "input"
-"""Where requests have their conversation: completions and Anthropic's messages; responses."""
+"""The fields in which requests have their conversation: completions and Anthropic's messages; responses."""
 
 
 class RepeatingGuard(Guard):

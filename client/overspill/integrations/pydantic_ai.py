@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _CONTROL_FLOW: Final = (ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError)
 _PASSING: Final = (*_CONTROL_FLOW, ValidationError)
 _DECISIONS: Final = (ToolApproved, ToolDenied, ModelRetry, RetryPromptPart)
-"""What a run may be given for a call that waited, in the place of a result."""
+"""The values that a run may get for a call that waited, instead of a result."""
 _MAX_REMEMBERED: Final = 1_000
 _OWN: Final = {METADATA: "reads captures"}
 """The metadata of the reading tools."""

@@ -26,7 +26,7 @@ class Unstored:
         """The offset after the last byte that was added."""
         self._pieces: deque[bytes] = deque()
         self._first = 0
-        """Where the first piece begins: at `start`, or before it."""
+        """The offset of the first piece: `start`, or less."""
 
     def __len__(self) -> int:
         return self.end - self.start

@@ -40,7 +40,7 @@ _NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas"
 """The keywords with schemas by name. The names may be keywords of schemas too."""
 _DATA: Final = frozenset({"const", "enum", "default", "example", "examples"})
 _SHARED: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description"})
-"""What stays at the root of a schema that is put into another, as do words of others (`x-…`)."""
+"""Keywords that stay at the root of a schema that is put into another, as keywords of others (`x-…`) do."""
 _INNER: Final = "#/anyOf/0"
 """The place of a schema that is put into another."""
 

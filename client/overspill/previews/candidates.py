@@ -109,7 +109,7 @@ class CandidateSearch:
         self._excerpt, self._stop, self._start = excerpt, stop, start
         self._seen: dict[object, _Alike] = {}
         self._begins: set[int] = set()
-        """Where the lines begin that were seen."""
+        """The beginnings of the lines that were seen."""
         self._floods: Counter[bytes] = Counter()
         self._is_all = False
 

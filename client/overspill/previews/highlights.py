@@ -40,14 +40,14 @@ _MAX_OFFERED: Final = 60
 # What changes the weight of a line:
 _LOSS_PER_RULE: Final = 0.5
 _MAX_LOSSES: Final = 6
-"""What a line loses for each more important line of the same rule, and for how many of them at most."""
+"""The weight that a line loses for each more important line of the same rule, and the most such lines."""
 _MAX_LESSER: Final = 2
 """How many lines that hardly matter are shown beside lines that do."""
 _GAIN_OF_LAST: Final = 0.75
 """If a step failed, the last line gains so much over the first: the end says what became of the step."""
 _LEADING_CHARS: Final = 4_000
 _GAIN_OF_LEADING: Final = 1
-"""What a line gains if it stands at most `_LEADING_CHARS` before the end of a failed step."""
+"""The weight that a line gains if it is at most `_LEADING_CHARS` before the end of a failed step."""
 
 
 @dataclass(frozen=True, slots=True)

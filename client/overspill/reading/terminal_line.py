@@ -59,7 +59,7 @@ class Line:
         self._has_only_returns = False
         self._is_anew = False
         self._room = MOST_COLUMNS
-        """Where the last cell may be: moves over blanks make a line no longer than some times its bytes."""
+        """The last position of a cell: moves over blanks lengthen a line to at most some times its bytes."""
         self._saved: int | None = None
         self._elsewhere: list[str] | None = None
         """The text drawn outside of the line, while the cursor is there."""

@@ -96,7 +96,7 @@ class _Screen:
         self._columns = columns
         self._lines: list[_ScreenLine] = []
         self._at: int | None = None
-        """Which line the cursor is in; None before the one that is begun next."""
+        """The line of the cursor; None before the line that is begun next."""
         self._number = 0
         self._above = 0
         """How many lines there are above the first that was begun here."""

@@ -134,7 +134,7 @@ _NAMES_ALONE: Final = ("token", "secret")
 """Those that are no part of a longer word."""
 _VALUE: Final = r"[\w.~+/=!@#$%^*-]"
 _VALUE_LINE: Final = r"""['"]?,?\r?\n[ \t+-]{1,24}['"]?value['"]?: ?"""
-"""What stands between a name and its value in a manifest of Kubernetes."""
+"""The text between a name and its value in a manifest of Kubernetes."""
 _NAMED: Final = (
     ContextRule(
         "aws-secret-key",

@@ -83,7 +83,7 @@ _LEAST_CHANGES: Final = 3
 _CHANGE: Final = re.compile(
     r"[a-z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])|[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])"
 )
-"""From a letter to a digit and the like."""
+"""Changes from a letter to a digit and the like."""
 _CODE: Final = re.compile(r"[()\[\]{}]|^[./~]|://|\.\.")
 _NAME: Final = re.compile(
     r"(?:[A-Z]{0,3}[a-z]{2,64}[0-9]{0,5})++\Z|[a-z_]\w*(?:\.[a-z_]\w*)++\Z|(?:[a-z]{2,64}-)++[a-z0-9]{4,10}\Z"

@@ -11,7 +11,7 @@ _SEPARATOR: Final = (
 )
 _HEADER: Final = r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Z][A-Za-z-]{1,20}: [^\r\n\\]{0,200}){0,4}"
 _BEFORE_LINE: Final = r"""[\s|:>"'m+-]"""
-"""What stands before a line of a key, behind the prefix of a log, of a search or of a colour."""
+"""The text before a line of a key, after the prefix of a log, of a search or of a colour."""
 # RFC 7468 and 4716, OpenPGP: also in JSON, in source code, indented, in diffs, behind the prefixes of logs.
 _PRIVATE_KEY: Final = ContextRule(
     "private-key",

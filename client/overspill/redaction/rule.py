@@ -34,7 +34,7 @@ FURTHEST_BEHIND: Final = 512
 
 QUOTE: Final = r"""\\{0,4}["']?"""
 IS: Final = rf"{QUOTE}[ \t]{{0,8}}(?:[:=]|=>)[ \t]{{0,8}}{QUOTE}"
-"""What stands between a name and its value in JSON, YAML, TOML, source code and the shell."""
+"""The text between a name and its value in JSON, YAML, TOML, source code and the shell."""
 
 # A secret does not begin inside a word. Escapes of JSON, URLs and terminals are no part of the word.
 _LEFT: Final = (

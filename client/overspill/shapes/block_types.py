@@ -33,7 +33,7 @@ TEXT_FIELDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("local_shell_call_output", "apply_patch_call_output"), "output"),
     **dict.fromkeys(("program_output", "function_result"), "result"),
 }
-"""Which field holds a text, or blocks, in a block or item of this type."""
+"""The field with a text or blocks, by the type of the block or item."""
 ITEMS: Final = frozenset(
     type_ for type_, field in TEXT_FIELDS.items() if field in {"output", "result"} or type_ == TOOL_RESULT
 )

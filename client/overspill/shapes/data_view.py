@@ -25,7 +25,7 @@ MAX_PARTS: Final = 10_000
 MAX_VALUES: Final = 300_000
 _MAX_ENCODED_CHARS: Final = 1024 * 1024
 ENCODING_ERRORS: Final = (UnicodeEncodeError, RecursionError, OverflowError)
-"""What msgspec raises for lone surrogates, great depth and large numbers."""
+"""The errors that msgspec raises for lone surrogates, great depth and large numbers."""
 
 
 class DataView(NamedTuple):

@@ -28,7 +28,7 @@ class Shape(ABC):
     content_type: str
     """The media type that the body is stored with."""
     remaining: Limits | None = None
-    """What some limits leave for the notice, if a part of the output stays beside it, or has passed."""
+    """The rest of some limits for the notice, if a part of the output stays beside it or has passed."""
     passed: int = 0
     """Bytes of a stream that were in the conversation before it was too long."""
     keeps_messages: bool = False

@@ -30,7 +30,7 @@ LONG_BYTES: Final = 200
 """A field of a record that has more is long."""
 _OMITTED: Final = "[not shown]"
 _MAX_DEPTH: Final = 6
-"""What is deeper is emptied."""
+"""Values at a greater depth are emptied."""
 _MAX_RECORD_DEPTH: Final = 64
 """A record cannot be emptied: its fields have types."""
 _TEXT_FACTOR: Final = 4

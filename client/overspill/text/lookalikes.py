@@ -45,7 +45,7 @@ _LIKE: Final = {
 _LISU: Final = dict(zip("ꓮꓓꓰꓧꓲꓡꓟꓳꓑꓣꓢꓔꓴꓦꓪ", "adehllmoprstuvw", strict=True))
 """Letters that look like Latin capitals, and have no lower case."""
 _ALPHABETS: Final = (0x1F150, 0x1F170, 0x1F1E6)
-"""Where the letters A to Z in black circles, in black squares, and of flags begin."""
+"""The first of the letters A to Z in black circles, in black squares, and of flags."""
 _PICTURES: Final = {chr(first + at): chr(ord("a") + at) for first in _ALPHABETS for at in range(26)}
 _PLAIN: Final = {other: letter for letter, others in _LIKE.items() for other in others} | _LISU
 _AS: Final = _PLAIN | {picture: _PLAIN.get(letter, letter) for picture, letter in _PICTURES.items()}

@@ -62,7 +62,7 @@ class LiveStatus(Struct, frozen=True, kw_only=True):
     durable: int
     """Bytes that are in the object store. A producer keeps what comes after them, and sends it again."""
     gap: Gap | None = None
-    """What is missing at the end of a capture whose producer vanished, if anything is known to be."""
+    """The bytes missing at the end of a capture whose producer vanished, if any are known to be."""
 
 
 class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -109,7 +109,7 @@ class FollowedEnd(Struct, frozen=True, kw_only=True):
     status: str = ""
     exit_code: int | None = None
     gap: Gap | None = None
-    """What is missing at its end, if anything is known to be."""
+    """The bytes missing at its end, if any are known to be."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -164,11 +164,11 @@ class Waited(Struct, frozen=True, kw_only=True):
     skipped_lines: int = 0
     """New lines that are not in `content`, or not whole, before what is: `lines` reads them."""
     cursor: int
-    """What to send as `cursor` next time. While the capture is live, a character or an escape sequence
+    """The value to send as `cursor` next time. While the capture is live, a character or an escape sequence
     that has come in part lies behind it, and comes with the next answer."""
     approx_tokens: int
     advice: str = ""
-    """What to do next, if waiting again in the same way would not help."""
+    """Advice what to do next, if waiting again in the same way would not help."""
     status: str = ""
     exit_code: int | None = None
     gap: Gap | None = None

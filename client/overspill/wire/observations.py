@@ -83,7 +83,7 @@ class Observations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cohorts: Annotated[list[CohortCount], Meta(max_length=MAX_COHORTS)] = []
     """The same outputs by cohort, if their guards hold out some sessions."""
     backlog: SpoolBacklog | None = None
-    """What waits in the guard's spool, if anything does or did at the last report."""
+    """The backlog of the guard's spool, if anything waits there or did at the last report."""
 
 
 class Accepted(Struct, frozen=True, kw_only=True):

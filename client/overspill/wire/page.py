@@ -24,13 +24,13 @@ class SignedIn(Struct, frozen=True, kw_only=True):
     session: str | None = None
     """The only session that the key may use; null for all."""
     is_prefix: bool = False
-    """`session` is what every session begins with that the key may use."""
+    """Whether `session` is only the beginning of the names of the key's sessions."""
     key: str = ""
-    """The id of the key; empty where nobody needs one."""
+    """The id of the key; empty if no key is needed."""
     token: str = ""
-    """What requests that change something need as `Overspill-Page-Token`, beside the cookie."""
+    """The `Overspill-Page-Token` that requests which change something need, besides the cookie."""
     until: datetime | None = None
-    """When the session ends; null where there is none, because nobody needs to sign in."""
+    """When the session ends; null if there is no session, because nobody needs to sign in."""
 
 
 class SignInCode(Struct, frozen=True, kw_only=True):

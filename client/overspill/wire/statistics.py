@@ -38,7 +38,7 @@ class StatsRow(Struct, frozen=True, kw_only=True):
     tool: str
     """Empty for figures that have no tool, and for all tools of a tenant in the view of all tenants."""
     outcome: str
-    """What became of outputs or captures, the mode of reads, or empty."""
+    """The outcome of outputs or captures, the mode of reads, or empty."""
     figures: dict[str, int]
     """Sums by the name of the metric, without `overspill_` and `_total`."""
 

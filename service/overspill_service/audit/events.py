@@ -129,7 +129,7 @@ class Event(Struct, frozen=True, kw_only=True):
     request_id: str = ""
     trace_id: str = ""
     about: dict[str, Any] = {}
-    """What it was about: capture, session, call id, key, and what was removed."""
+    """The subject of the event: capture, session, call id, key, and the removed captures."""
 
     def line(self, seconds: float) -> bytes:
         """Return the event as one line. `seconds` since the epoch is when it happened."""

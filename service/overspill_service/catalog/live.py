@@ -44,11 +44,11 @@ class LiveRecord(Struct, frozen=True, kw_only=True):
     active: float
     """When the producer was last heard of, in seconds since the epoch. It never goes back."""
     opened: int = 0
-    """Where the buffer began. If not at 0, an earlier one was lost with the catalog."""
+    """The offset at which the buffer began. If it is not 0, an earlier buffer was lost with the catalog."""
     reached: int = 0
     """The offset up to which bytes were once accepted, if that is more than `accepted`; or `UNKNOWN`."""
     cut: int | None = None
-    """Where the segment ends that is being stored."""
+    """The offset at which the segment that is being stored ends."""
     ending: bytes | None = None
     """How the capture ends, once its producer has said so."""
     buffer: bytes = b""

@@ -64,7 +64,7 @@ class Room(NamedTuple):
 
 
 ROOMS: Final = {MINUTES: 6 * 2**20, QUARTERS: 20 * 2**20, DAYS: 14 * 2**20}
-"""What a tenant's buckets of each length may take together."""
+"""The bytes that a tenant's buckets of each length may take together."""
 EXPERIMENTS_PART: Final = 8
 """The sums of its experiments may take an eighth of that."""
 
@@ -76,7 +76,7 @@ class Cell(NamedTuple):
     """The name of a metric."""
     tool: str = ""
     outcome: str = ""
-    """What became of outputs or captures, or the mode of reads."""
+    """The outcome of outputs or captures, or the mode of reads."""
 
     def encode(self) -> str:
         return _SEPARATOR.join(self)

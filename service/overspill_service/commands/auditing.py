@@ -28,7 +28,7 @@ ACTIONS: Final = {
     "restore": Action.CATALOG_RESTORE,
     "trust-clock": Action.CLOCK_TRUST,
 }
-"""What the audit log calls the commands that change something."""
+"""The names in the audit log of the commands that change something."""
 _ABOUT: Final = {"key": "api_key", "mode": "access", "session": "session", "scopes": "scopes"}
 
 

@@ -24,7 +24,7 @@ class TokenBucket:
         self.share = 1.0
         """The part of rate and burst that may be used here."""
         self.policy = f'"{kind}";q={int(burst)};w={math.ceil(burst / rate)}'
-        """What it grants, as `RateLimit-Policy` says it: tokens (`q`) within seconds (`w`)."""
+        """The tokens (`q`) that it grants within seconds (`w`), as a `RateLimit-Policy` field."""
         self.asked = 0
         """How often a token was asked for."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Treatment = Literal["mask", "tag", "refuse"]
 
 INLINE_BYTES: Final = 2 * 1024
-"""What is searched in less than some milliseconds, whatever it is: text made for it takes 1 ms a KiB."""
+"""The bytes that are searched within a few milliseconds in any case: hostile text takes 1 ms a KiB."""
 SLICE_BYTES: Final = 64 * 1024
 """Bytes that are searched at once: it takes some times their memory."""
 

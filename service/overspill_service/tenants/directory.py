@@ -57,7 +57,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_key_share: int = 100
     """Percent of the rate that one key may use while others are in use."""
     redaction: Redaction = "off"
-    """What becomes of secrets in what is stored: nothing, stars, a tag with their kind, or a refusal."""
+    """The treatment of secrets in stored content: keep them, stars, a tag with their kind, or a refusal."""
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
@@ -103,9 +103,9 @@ class Principal(Struct, frozen=True, kw_only=True):
     expiry: Expiry | None = None
     """None for a key without an end, and for tokens, whose holders renew them all the time."""
     subject: str = ""
-    """Who the issuer of a token says that this is, for logs."""
+    """The subject of a token according to its issuer, for logs."""
     key_hash: str = ""
-    """What sessions of the web page name the key by. Empty if none can be made of the credential."""
+    """The name of the key in sessions of the web page. Empty if the credential cannot have sessions."""
 
     @property
     def name(self) -> str:

@@ -76,7 +76,7 @@ class Route:
     is_of_session: bool = False
     """Keys that are bound to sessions may use it: it tells and changes nothing of other sessions."""
     action: Action | None = None
-    """What the audit log calls it; None if it is not written down."""
+    """The name in the audit log; None if it is not logged there."""
     is_paced: bool = False
     """It may keep the event loop busy for long. A tenant may do so for a fifth of the time."""
     is_negotiated: bool = False

@@ -26,7 +26,7 @@ _IN_A_QUERY: Final = (
     ),
     ("`$.", "`"),
 )
-"""What msgspec says, and what that means in a URL, where each value is a text and a field has no `$`."""
+"""Messages of msgspec, and their wording for a URL, where each value is a text and a field has no `$`."""
 
 
 def query_text(error: ValidationError, kind: type[Struct]) -> str:

@@ -45,7 +45,7 @@ class PrintedSearch:
         self.ref = ref
         self.query = query
         self.cursor: str | None = query.cursor
-        """Where the search goes on; None once it has come to its end."""
+        """The cursor where the search goes on; None if it has come to its end."""
         self._patterns = patterns
         self.incomplete: list[int] = []
         """The numbers of lines that are too long to search as a whole, and may match too."""

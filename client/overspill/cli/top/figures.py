@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from overspill.wire import Stats, StatsRow
 
 NAME: Final = "name"
-"""What `--sort` takes for the column of tools or tenants."""
+"""The value of `--sort` for the column of tools or tenants."""
 _MOST_DIGITS: Final = 100_000
 _WITH_A_DECIMAL: Final = 10
 

@@ -23,7 +23,7 @@ _FILE_NAME: Final = "tool_"
 _SHELL_NOTES: Final = re.compile(
     r"\n\n<shell_metadata>\n(?:(?!<shell_metadata>).)*\n</shell_metadata>\Z", re.DOTALL
 )
-"""What its shell says below an output: that the command took too long, or that the user ended it."""
+"""The remark of its shell below an output: the command took too long, or the user ended it."""
 
 
 def after_tool(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:

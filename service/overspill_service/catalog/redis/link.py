@@ -27,7 +27,7 @@ WHOLE_BYTES: Final = 64 * 1024
 _NOTHING: Final = object()
 _PING: Final = b"*1\r\n$4\r\nPING\r\n"
 _PONGS: Final = b"PONG", [b"pong", b""]
-"""What comes of a PING on a connection that listens: before it has subscribed, and behind that."""
+"""The answers to a PING on a connection that listens: before it has subscribed, and after that."""
 _KINDS: Final = {
     "NOSCRIPT": redis_errors.NoScriptError,
     "NOPERM": redis_errors.NoPermissionError,

@@ -31,9 +31,9 @@ CONNECT_SECONDS: Final = 1.0
 """Seconds for one connection to be made, its login included."""
 ANSWER_SECONDS: Final = 2.0
 _NOT_TLS: Final = ssl.SSLError, ConnectionResetError, ConnectionAbortedError
-"""What comes of TLS with a server that speaks none, unless it is silent."""
+"""The errors of TLS with a server that does not speak TLS, unless it is silent."""
 _NO_FILES: Final = ssl.SSLError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError
-"""What comes of wrong files for TLS. Other errors may pass: a process may have no descriptor for a moment."""
+"""The errors for wrong TLS files. Other errors may pass: a process may lack descriptors for a moment."""
 
 
 class LinkOptions(Struct, frozen=True, kw_only=True):
