@@ -1,4 +1,4 @@
-"""What runs on this machine and is connected, as Linux tells it in /proc. Tests are skipped elsewhere."""
+"""The processes and connections of this machine, from Linux' /proc. Tests are skipped elsewhere."""
 
 from __future__ import annotations
 

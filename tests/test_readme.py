@@ -1,4 +1,4 @@
-"""What the README and the pages say is so."""
+"""The README and the pages tell the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a small read fetches from the object store: exact counts at a proxy in front of it."""
+"""Counts exactly what a small read fetches from the object store, at a proxy in front of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guard costs: outputs that stay inline, over an empty call; a long one, over measuring it."""
+"""The cost of the guard: outputs that stay inline, over an empty call; a long one, over measuring it."""
 
 from __future__ import annotations
 

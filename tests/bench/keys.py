@@ -1,4 +1,4 @@
-"""What it costs to check a key that was looked up a moment ago."""
+"""The cost of checking a key that was looked up a moment ago."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tenant notices of another one that has thousands of live captures."""
+"""The effect of a tenant with thousands of live captures on another tenant."""
 
 from __future__ import annotations
 

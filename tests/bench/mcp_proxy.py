@@ -1,4 +1,4 @@
-"""What the MCP proxy costs: a call over standard input and output through it, over the same call without."""
+"""The cost of the MCP proxy: a call over standard input and output through it, over the same call without."""
 
 from __future__ import annotations
 

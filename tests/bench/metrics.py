@@ -1,4 +1,4 @@
-"""What metrics cost of a request, and what a flood of hostile names does to them."""
+"""The cost of metrics in a request, and the effect of a flood of hostile names on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the line that says why is in a preview of 2 KB: in ours, and with other ways of cutting."""
+"""Counts how often a preview of 2 KB has the line with the reason: ours, and other ways of cutting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What masking secrets costs, how many it finds, and how much harmless text it takes for a secret."""
+"""The cost of masking secrets, how many it finds, and how much harmless text it takes for a secret."""
 
 from __future__ import annotations
 

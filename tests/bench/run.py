@@ -1,4 +1,4 @@
-"""What `overspill run` of a long output takes, over the command into a file and then `zstd`.
+"""The cost of `overspill run` for a long output, over the command into a file and then `zstd`.
 
 Its start counts: half a second, and more where no bytecode is kept.
 """

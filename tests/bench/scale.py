@@ -1,4 +1,4 @@
-"""How much is measured."""
+"""The amounts that are measured."""
 
 from __future__ import annotations
 

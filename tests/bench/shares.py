@@ -1,4 +1,4 @@
-"""What a quiet tenant notices of an abusive one: its 99th percentile beside it and without, in one run.
+"""The effect of an abusive tenant on a quiet one: its 99th percentile with it and without, in one run.
 
 All of it runs with the usual scheduling, also if the benchmark was started with a real-time priority (chrt):
 under that no niceness counts, so the abusive client and the threads that give way would have all cores.

@@ -1,4 +1,4 @@
-"""What it costs to spool an output beside many others, against an empty spool."""
+"""The cost of spooling an output beside many others, against an empty spool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frames, index and seek table add to a capture's size, against one zstd frame: exact counts."""
+"""The bytes that frames, index and seek table add to a capture, against one zstd frame: exact counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured, beside its goal, as a table in Markdown."""
+"""The measured figures beside their goals, as a table in Markdown."""
 
 from __future__ import annotations
 

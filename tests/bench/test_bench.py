@@ -1,4 +1,4 @@
-"""That every benchmark runs, at sizes that take seconds: rows and exact counts, never times."""
+"""Every benchmark runs, at sizes that take seconds: rows and exact counts, never times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That a preview shows the reason at least as often as other ways of cutting: on a few quick cases."""
+"""A preview shows the reason at least as often as other ways of cutting, in a few quick cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What traces cost: without a tracer provider, and with one."""
+"""The cost of traces: without a tracer provider, and with one."""
 
 from __future__ import annotations
 

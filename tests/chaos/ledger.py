@@ -1,4 +1,4 @@
-"""What a service owes: every request's effect, as far as its answers tell it.
+"""The ledger of what a service owes: every request's effect, as far as its answers say it.
 
 An answered request has had its effect. One without an answer may have it at any later time, for a paused
 replica goes on where it stopped: such an effect lingers beside that of every later answer.

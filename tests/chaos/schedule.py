@@ -1,4 +1,4 @@
-"""Which fault strikes when: planned from a seed, so that a run can be repeated."""
+"""The schedule of faults: planned from a seed, so that a run can be repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service runs on while it is disturbed, and the ways to disturb it.
+"""The back ends on which the service runs while it is disturbed, and the ways to disturb it.
 
 A fault is an async context manager: it strikes on the way in, and is mended on the way out.
 """

@@ -1,4 +1,4 @@
-"""What is sent in the background: when its thread starts, comes again, gives up for a while and ends."""
+"""Sending in the background: when its thread starts, tries again, gives up for a while and ends."""
 
 from __future__ import annotations
 

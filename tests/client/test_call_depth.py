@@ -1,4 +1,4 @@
-"""How many of our own calls lie between the guard and the socket, for one output that is stored."""
+"""The number of our own calls between the guard and the socket, for one output that is stored."""
 
 from __future__ import annotations
 

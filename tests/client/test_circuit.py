@@ -1,4 +1,4 @@
-"""When the service is left alone, and when it is tried again."""
+"""The circuit breaker: when the service is not asked, and when it is tried again."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""How commands end: exit codes, what is told on standard error, closed pipes, full disks, interrupts."""
+"""The ends of commands: exit codes, messages on standard error, closed pipes, full disks, interrupts."""
 
 import os
 import re

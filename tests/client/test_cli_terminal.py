@@ -1,4 +1,4 @@
-"""What a terminal is shown of captured text: nothing that it would obey."""
+"""Captured text on a terminal: nothing in it is a sequence that the terminal would obey."""
 
 import json
 import re

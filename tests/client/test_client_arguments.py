@@ -1,4 +1,4 @@
-"""What a caller gives wrongly is an error that names it: never searched for, stored or ignored."""
+"""A wrong argument is an error that names it: it is never searched for, stored or ignored."""
 
 from __future__ import annotations
 

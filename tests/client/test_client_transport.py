@@ -1,4 +1,4 @@
-"""How the client behaves towards a service, and towards what is none: faults on real sockets."""
+"""The client's behaviour towards a service, and towards servers that are none: faults on real sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What guards count by cohort: bounded, once, and reported like all other counts."""
+"""Counts of guards by cohort: bounded, once, and reported like all other counts."""
 
 from __future__ import annotations
 

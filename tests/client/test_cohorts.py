@@ -1,4 +1,4 @@
-"""Which arm and group a session is in: the same everywhere, and a fair share of sessions."""
+"""The arm and group of a session: the same everywhere, and with a fair share of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What user interfaces show of tool outputs."""
+"""Tool outputs in user interfaces."""
 
 from __future__ import annotations
 

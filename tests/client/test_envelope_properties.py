@@ -1,4 +1,4 @@
-"""What holds of every shape that tools return: the envelope survives, and nothing is longer than before."""
+"""Properties of every shape that tools return: the envelope survives, and nothing is longer than before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is exempt from the guard: tools that read captures, and only as far as their answers go."""
+"""Exemptions from the guard: tools that read captures, and only as far as their answers go."""
 
 import json
 from typing import Any

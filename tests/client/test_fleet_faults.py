@@ -1,4 +1,4 @@
-"""What goes wrong for one output, one guard or the loop thread itself costs the other outputs nothing."""
+"""A failure of one output, one guard or the loop thread itself costs the other outputs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an output costs while it waits for a slot: few objects, because the garbage collector visits each."""
+"""An output that waits for a slot costs few objects, because the garbage collector visits each."""
 
 from __future__ import annotations
 

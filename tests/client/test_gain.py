@@ -1,4 +1,4 @@
-"""What stands in for an output is never longer, and nothing spills unless the conversation gains by it."""
+"""The replacement of an output is never longer, and nothing spills unless the conversation gains by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of whatever a guard returns, judged by plain counting and the `regex` package's characters."""
+"""Properties of a guard's results, judged by plain counting and the `regex` package's characters."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""What a preview says of JSON before it shows it."""
+"""The outline of JSON that a preview shows before the JSON itself."""
 
 import json
 from typing import Any

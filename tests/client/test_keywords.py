@@ -1,4 +1,4 @@
-"""That one pass over a text finds the words that a search for each would find."""
+"""One pass over a text finds the words that a search for each would find."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How a producer sends: full appends one behind the other, and all of it whatever the service does."""
+"""A producer sends full appends one after the other, and everything whatever the service does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where temporary files go that may be long: not into memory, if there is a disk."""
+"""Temporary files that may be long do not go into memory, if there is a disk."""
 
 from __future__ import annotations
 

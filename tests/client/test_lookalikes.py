@@ -1,4 +1,4 @@
-"""What a tool prints cannot pass for the words of a guard, however it is written."""
+"""The output of a tool cannot pass for the words of a guard, however it is written."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""What makes a notice one: the mark that only a guard makes. What a tool prints is guarded like all else."""
+"""The mark of a notice, which only a guard can make. Text that a tool prints is guarded like all else."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which errors say that a request was too large, told from what providers and gateways really answered."""
+"""The errors that say that a request was too large, from real answers of providers and gateways."""
 
 from __future__ import annotations
 

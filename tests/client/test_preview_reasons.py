@@ -1,4 +1,4 @@
-"""That a preview shows why something failed, however a tool, a logger or a build server writes it."""
+"""A preview shows why something failed, however a tool, a logger or a build server writes it."""
 
 from functools import partial
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What a model sees under each profile, to the byte: with a place to store, and with none."""
+"""The text that a model sees under each profile, to the byte: with a place to store, and with none."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What is kept of a command's output: all of it in memory or in a file, or its two ends."""
+"""The recording of a command's output: all of it in memory or in a file, or its two ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a guard reports of its notices: bursts of calls, identical outputs, tokens, the kind of preview."""
+"""A guard's reports about its notices: bursts of calls, identical outputs, tokens, the kind of preview."""
 
 from __future__ import annotations
 

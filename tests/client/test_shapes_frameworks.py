@@ -1,4 +1,4 @@
-"""What the guard makes of the frameworks' own classes."""
+"""The guard's results for the frameworks' own classes."""
 
 from __future__ import annotations
 

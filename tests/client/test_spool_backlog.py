@@ -1,4 +1,4 @@
-"""What waits in a spool is reported to the service, and an upload from it says since when it waited."""
+"""The backlog of a spool is reported to the service, and an upload from it says since when it waited."""
 
 from __future__ import annotations
 

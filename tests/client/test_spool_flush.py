@@ -1,4 +1,4 @@
-"""What waits in the spool on its way to a service that fails: for one capture, on the way, or altogether."""
+"""Flushes of the spool to a service that fails: for one capture, on the way, or altogether."""
 
 from __future__ import annotations
 

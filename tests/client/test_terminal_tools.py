@@ -1,4 +1,4 @@
-"""What an agent asks of captures that still grow: waiting for a line, and looking at terminals."""
+"""Tools of an agent for captures that still grow: waiting for a line, and looking at terminals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool returns is guarded, also if it looks like a message that no tool makes."""
+"""A tool's result is guarded, even if it looks like a message that no tool makes."""
 
 from __future__ import annotations
 

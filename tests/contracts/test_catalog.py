@@ -1,4 +1,4 @@
-"""What every catalog does."""
+"""The contract of every catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a capture is charged of its tenant's quota of metadata, against what it takes of a real Redis."""
+"""A capture's charge on its tenant's quota of metadata, against the memory that it takes in a real Redis."""
 
 from __future__ import annotations
 

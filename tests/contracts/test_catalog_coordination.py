@@ -1,4 +1,4 @@
-"""What every catalog does beside keeping entries: leases, first times, completeness, API keys."""
+"""The contract of every catalog besides entries: leases, first times, completeness, API keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has read captures, in every catalog."""
+"""The readers of captures, in every catalog."""
 
 from __future__ import annotations
 

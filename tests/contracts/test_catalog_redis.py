@@ -1,4 +1,4 @@
-"""What the catalog on Redis does when Redis is lost, refuses, hangs, or another server takes over."""
+"""The catalog on Redis when Redis is lost, refuses, hangs, or another server takes over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What uploads take of a quota before they are complete, and what bounds the rest of a tenant's room."""
+"""The part of a quota that incomplete uploads take, and the bounds on the rest of a tenant's room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog in a file does beyond the contract: many processes, and a disk that is not what it was."""
+"""The catalog in a file beyond the contract: many processes, and a disk that has changed."""
 
 from __future__ import annotations
 

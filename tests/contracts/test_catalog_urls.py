@@ -1,4 +1,4 @@
-"""Which catalog a URL names, and what is said of wrong ones."""
+"""The catalog that a URL names, and the errors for wrong URLs."""
 
 from __future__ import annotations
 

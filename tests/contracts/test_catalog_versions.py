@@ -1,4 +1,4 @@
-"""What another version of the service has put into Redis: entries with other fields, reservations of less."""
+"""Records of another version of the service in Redis: entries with other fields, reservations of less."""
 
 from __future__ import annotations
 

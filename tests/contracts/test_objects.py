@@ -1,4 +1,4 @@
-"""What every object store does, and what only some do."""
+"""The contract of every object store, and abilities that only some have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file store promises beyond the contract: durability, privacy, and no traces of a crash."""
+"""The promises of the file store beyond the contract: durability, privacy, and no traces of a crash."""
 
 from __future__ import annotations
 

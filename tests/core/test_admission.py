@@ -1,4 +1,4 @@
-"""Who sends many requests at once lets those of others come in between."""
+"""The many requests of one tenant let those of others come in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What memory a process has: by the cgroup files as kernels write them, and by a real cgroup."""
+"""The memory of a process: by the cgroup files as kernels write them, and by a real cgroup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service keeps on this machine is its user's alone."""
+"""The service's files on this machine are private to its user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process uses of the machine, as several threads measure it."""
+"""The resources that a process uses, as several threads measure them."""
 
 from __future__ import annotations
 

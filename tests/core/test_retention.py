@@ -1,4 +1,4 @@
-"""How long captures live."""
+"""The lifetimes of captures."""
 
 from __future__ import annotations
 

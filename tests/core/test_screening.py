@@ -1,4 +1,4 @@
-"""What a service accepts of a text that comes in appends: no part of a secret, for any cuts."""
+"""A service accepts no part of a secret in a text that comes in appends, for any cuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which store a URL means, and what is said of one that means none."""
+"""The store that a URL names, and the errors for URLs that name none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the bytes of a live capture came: packed, joined, and asked."""
+"""The timeline of a live capture's bytes: packed, joined, and asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an upload needs: a small one little, a large one its segments, whatever its encoding holds."""
+"""The memory of an upload: little for a small one, segments for a large one, whatever its encoding holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the load balancer's configuration promises, on the real HAProxy with stand-ins for the replicas."""
+"""The promises of the load balancer's configuration, on the real HAProxy with stand-ins for the replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the web page looks to whom: an operator of all tenants, a theme, times, and what is damaged."""
+"""The look of the web page: for an operator of all tenants, in a theme, with times, and with damaged data."""
 
 from __future__ import annotations
 

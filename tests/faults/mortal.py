@@ -1,4 +1,4 @@
-"""What makes a service mortal: its process kills itself right after a step of a live capture.
+"""Makes a service mortal: its process kills itself right after a step of a live capture.
 
 The file that the variable `DIES_AFTER` names says after which one, and is gone once that is done. No live
 capture is worked on in the background, so that each step is one of a request. This changes the classes of the

@@ -1,4 +1,4 @@
-"""What was removed, or has expired, while it was live or since stays gone when a catalog goes back.
+"""A capture that was removed or expired, while live or later, stays gone when a catalog goes back.
 
 The catalog goes back to a time at which a live capture had accepted bytes, and no object.
 """

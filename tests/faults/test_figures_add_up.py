@@ -1,4 +1,4 @@
-"""What a load generator counts itself is what metrics, statistics and `overspill top` say.
+"""A load generator's own counts equal those of metrics, statistics and `overspill top`.
 
 Restarts and repeated batches change nothing of it.
 """

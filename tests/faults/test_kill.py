@@ -1,4 +1,4 @@
-"""What was acknowledged survives kill -9; what was not is whole, or not there."""
+"""Acknowledged captures survive kill -9. Others are whole, or not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real service logs: a line a request with its facts, the cause of a failure, a start and a stop."""
+"""The log of a real service: a line for each request, causes of failures, a start and a stop."""
 
 from __future__ import annotations
 

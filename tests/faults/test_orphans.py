@@ -1,4 +1,4 @@
-"""What uploads that were cut short leave behind is counted, and goes; what is still under way stays."""
+"""Objects that interrupted uploads leave are counted and deleted. Those of running uploads stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was removed stays removed, whatever the catalog forgets, and lives again where it is stored again."""
+"""Removed captures stay removed, whatever the catalog forgets. They live again if they are stored again."""
 
 from __future__ import annotations
 

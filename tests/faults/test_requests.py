@@ -1,4 +1,4 @@
-"""How many requests to the object store it takes to remove captures, and to store a large one by POST.
+"""The number of requests to the object store for removing captures, and for storing a large one by POST.
 
 They are counted at the store.
 """

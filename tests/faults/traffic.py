@@ -1,4 +1,4 @@
-"""What goes through the services under test, and how to wait for what they do by themselves."""
+"""The traffic through the services under test, and waits for what they do by themselves."""
 
 from __future__ import annotations
 

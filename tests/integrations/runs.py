@@ -1,4 +1,4 @@
-"""How the cases of a framework are run: in its own environment, so that their dependencies never clash."""
+"""Runs the cases of a framework in its own environment, so that dependencies never clash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of several faces of MCP share."""
+"""Fixtures that tests of several MCP servers and proxies share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What searches leave out for speed changes no answer: with the extra `fast` and without it."""
+"""Short cuts of searches change no answer, with the extra `fast` and without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process remembers in bounded size."""
+"""The dict of bounded size for things that a process remembers."""
 
 import copy
 

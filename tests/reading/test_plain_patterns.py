@@ -1,4 +1,4 @@
-"""Where RE2 is missing: the same matches for plain texts, and a plain answer for all other patterns."""
+"""Searches without RE2: the same matches for plain texts, and a clear answer for all other patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows in the end of lines on which its cursor went back; tmux is the oracle."""
+"""The final text of terminal lines on which the cursor went back. tmux is the oracle."""
 
 from __future__ import annotations
 

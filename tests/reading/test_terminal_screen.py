@@ -1,4 +1,4 @@
-"""What a terminal shows in the end of lines that were drawn over; tmux is the oracle."""
+"""The final text of terminal lines that were drawn over. tmux is the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which variables of the environment are taken for secrets."""
+"""The variables of the environment that are treated as secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of limits across replicas need: a clock, and a catalog by which replicas hear of each other."""
+"""Helpers for tests of limits across replicas: a clock, and a catalog through which replicas share counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: the matrix of every route and every credential, made from the route registry."""
+"""Access rights: the matrix of every route and every credential, made from the route registry."""
 
 from __future__ import annotations
 

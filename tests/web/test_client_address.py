@@ -1,4 +1,4 @@
-"""Whose address a request has behind proxies: the logs and the rate of unknown keys go by it."""
+"""The client's address of a request behind proxies. The logs and the rate of unknown keys use it."""
 
 from __future__ import annotations
 

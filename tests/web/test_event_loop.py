@@ -1,4 +1,4 @@
-"""What happens on the event loop itself: nothing that takes long, however small the body that asks for it."""
+"""The event loop does nothing that takes long, however small the body that asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a request ends: whoever stands before the service must never see another end than it does.
+"""The end of a request: a proxy before the service must never see another end than the service does.
 
 Every shape here is one that servers have read in two ways. The bytes behind it are never answered.
 """

@@ -1,4 +1,4 @@
-"""What the metrics tell of live captures, their followers and their waits."""
+"""The metrics of live captures, their followers and their waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a producer is told in every answer: how many of its bytes are accepted, and how many are durable."""
+"""Every answer to a producer says how many of its bytes are accepted, and how many are durable."""
 
 from __future__ import annotations
 

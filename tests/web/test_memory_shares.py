@@ -1,4 +1,4 @@
-"""How much of a process's memory one tenant takes: bodies that trickle, and answers that nobody reads."""
+"""The part of a process's memory that one tenant takes: slow bodies, and answers that nobody reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may read the metrics, which name all tenants: keys of the scope `fleet`, and named addresses."""
+"""Access to the metrics, which name all tenants: for keys of the scope `fleet`, and named addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dashboards ask for: the same sums as statistics, the tools with the most, the largest captures."""
+"""The answers for dashboards: the same sums as statistics, the tools with the most, the largest captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has read a capture: what is noted of reads, and who is told."""
+"""The readers of a capture: which reads are noted, and who may see them."""
 
 from __future__ import annotations
 

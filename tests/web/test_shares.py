@@ -1,4 +1,4 @@
-"""What one tenant takes from others: threads and places for scans, places for uploads, time."""
+"""The shares of one tenant: threads and places for scans, places for uploads, time."""
 
 from __future__ import annotations
 

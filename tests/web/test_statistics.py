@@ -1,4 +1,4 @@
-"""What happened over time: /v1/stats of a tenant, and of all tenants for a key that may see them."""
+"""Statistics over time: /v1/stats of a tenant, and of all tenants for a key that may see them."""
 
 from __future__ import annotations
 

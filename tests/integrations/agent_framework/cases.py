@@ -1,4 +1,4 @@
-"""What only Microsoft's framework has: what ends a run, tools of other providers, and agents as tools."""
+"""Cases for Microsoft's framework alone: ends of a run, tools of other providers, and agents as tools."""
 
 from __future__ import annotations
 

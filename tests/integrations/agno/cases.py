@@ -1,4 +1,4 @@
-"""What only agno has: its line may come twice, tools are made for each run, and generators stream events."""
+"""Cases for agno alone: its line may come twice, tools are made for each run, generators stream events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only AutoGen has: workbenches that are guarded already, and functions with names of ours."""
+"""Cases for AutoGen alone: workbenches that are already guarded, and functions with names of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Claude Code has: its own tools, whose results have shapes of their own, and its files."""
+"""Cases for Claude Code alone: its own tools, whose results have their own shapes, and its files."""
 
 from __future__ import annotations
 

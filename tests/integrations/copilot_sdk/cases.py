@@ -1,4 +1,4 @@
-"""What only Copilot has: its own tools, its program, the options of a session, hooks of the user's own."""
+"""Cases for Copilot alone: its own tools, its program, a session's options, the user's own hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only ADK has: sub-agents, tools that are agents, and callbacks of agents."""
+"""Cases for ADK alone: sub-agents, tools that are agents, and callbacks of agents."""
 
 from __future__ import annotations
 

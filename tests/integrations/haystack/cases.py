@@ -1,4 +1,4 @@
-"""What only Haystack has: content blocks, state, other hooks, toolsets, agents that are tools, YAML."""
+"""Cases for Haystack alone: content blocks, state, other hooks, toolsets, agents as tools, YAML."""
 
 from __future__ import annotations
 

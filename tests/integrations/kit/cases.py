@@ -1,4 +1,4 @@
-"""What every adapter must do, whatever the framework. The harness to run is named by the environment."""
+"""The cases for every adapter, whatever the framework. The environment names the harness to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cases of all frameworks start from.
+"""The fixtures of the cases of all frameworks.
 
 This is not a conftest: the project's own run would read it, and there is no framework then.
 """

@@ -1,4 +1,4 @@
-"""What the cases need of a framework: an agent with a scripted model, and what that model then reads."""
+"""The harness of a framework for the cases: an agent with a scripted model, and the text that it reads."""
 
 from __future__ import annotations
 

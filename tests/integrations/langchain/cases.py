@@ -1,4 +1,4 @@
-"""What only LangChain has: session directives in the state of the graph."""
+"""Cases for LangChain alone: session directives in the state of the graph."""
 
 from __future__ import annotations
 

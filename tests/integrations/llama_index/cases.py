@@ -1,4 +1,4 @@
-"""What only LlamaIndex has: its line may come twice, tools for a retriever, and an agent that writes code."""
+"""Cases for LlamaIndex alone: its line may come twice, tools for a retriever, an agent that writes code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the OpenAI Agents SDK has: handoffs, agents as tools, MCP servers, shells, schemas of outputs."""
+"""Cases for the OpenAI Agents SDK alone: handoffs, agents as tools, MCP servers, shells, output schemas."""
 
 from __future__ import annotations
 

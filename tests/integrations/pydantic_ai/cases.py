@@ -1,4 +1,4 @@
-"""What only Pydantic AI has: tool returns, failures, retries, other capabilities, MCP toolsets, models."""
+"""Cases for Pydantic AI alone: tool returns, failures, retries, other capabilities, MCP toolsets, models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Strands has: blocks, MCP clients, sessions, other hooks, retries, interrupts, calls by code."""
+"""Cases for Strands alone: blocks, MCP clients, sessions, other hooks, retries, interrupts, calls by code."""
 
 from __future__ import annotations
 
