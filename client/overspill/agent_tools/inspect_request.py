@@ -53,7 +53,7 @@ _PLAIN_WORDS: Final = (
 
 
 class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The arguments of one call, as a model is told of them."""
+    """The arguments of one call, as the tool's schema describes them to a model."""
 
     capture: Annotated[
         str, argument('The handle from the notice ("cap_…"), or "call:" and the id of the tool call.')

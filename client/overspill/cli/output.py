@@ -147,7 +147,7 @@ def _whole(target: Path) -> Iterator[TextIO]:
 
 
 def abandon() -> None:
-    """Drop what is still buffered: nobody reads it any more, or it cannot be written."""
+    """Drop buffered output: nobody reads it now, or it cannot be written."""
     if sys.stdout is None:
         return
     with suppress(OSError, ValueError):

@@ -103,8 +103,8 @@ class ToolCall:
     async def process(self, result: Any, *, is_printed: bool = False) -> Guarded:
         """Return what the guard makes of a result.
 
-        `is_printed`: the framework shows a model the text of any object, and the notice may stand alone in
-        the place of one.
+        `is_printed`: the framework shows a model the text of any object, and the notice alone may replace an
+        object.
         """
         with call_context.guarding_tool():
             return await self.guard.process(result, **self._named(result), is_printed=is_printed)

@@ -42,7 +42,7 @@ _TOOL: Final = "mcp"
 
 
 class TokenNeeded(Exception):
-    """Others than this machine can reach the address, and nothing tells the gateway from them."""
+    """Other machines can reach the address, and nothing distinguishes the gateway from them."""
 
 
 def run(

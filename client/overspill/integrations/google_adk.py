@@ -79,7 +79,7 @@ class OverspillPlugin(BasePlugin):
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
     ) -> Any:
-        """Return what stands in the place of a result that is too long, or None."""
+        """Return the replacement for a result that is too long, or None."""
         del tool_args
         end()
         if isinstance(tool, _ReadingTool):

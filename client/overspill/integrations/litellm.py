@@ -98,7 +98,7 @@ class OverspillHandler(CustomLogger):
         data: dict[str, Any],
         call_type: str,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """Return the request with notices in the place of what is too long."""
+        """Return the request with notices in place of results that are too long."""
         for field in _FIELDS:
             messages = data.get(field)
             if isinstance(messages, list) and messages:

@@ -1,4 +1,4 @@
-"""Find the members of a JSON value that tell of errors, each with its path and what explains it."""
+"""Find the members of a JSON value that report errors, each with its path and its explanation."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _LAST_HTTP: Final = 599
 
 
 def error_lines(value: Any) -> list[str]:
-    """Return a line for each object with a member that tells of an error.
+    """Return a line for each object with a member that reports an error.
 
     Objects that are alike share a line.
     """

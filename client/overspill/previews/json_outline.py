@@ -1,4 +1,4 @@
-"""Outline a JSON text in a few lines: its shape, and the members that tell of errors.
+"""Outline a JSON text in a few lines: its shape, and the members that report errors.
 
 Cheap and bounded: of a long text only the beginning is parsed.
 """

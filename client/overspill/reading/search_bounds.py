@@ -96,7 +96,7 @@ def cursor_in_region(
 def _cursor_inside(
     chunk: Chunk, number: int, trails: tuple[Trail, ...], *, ansi: bool, backwards: bool
 ) -> Cursor:
-    """Return a cursor inside a line of this chunk, after the bytes that its trails need no more."""
+    """Return a cursor inside a line of this chunk, after the bytes that its trails no longer need."""
     before = number - 1 - chunk.newlines
     start = newline_position(chunk.data, before) + 1 if before else 0
     line = chunk.data[start : chunk.data.find(b"\n", start)]

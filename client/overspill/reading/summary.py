@@ -57,7 +57,7 @@ class Summarizer:
     ) -> None:
         """`expired` says that the time is up; it is asked after each chunk. `masked` is as `repeats.mask`.
 
-        `numbers` is how many errors, and how many warnings, are told by their lines' numbers.
+        `numbers` is how many errors, and how many warnings, are listed by line number.
         """
         self._extent, self._content_type, self._kind = extent, content_type, kind
         self._limit, self._expired = limit, expired

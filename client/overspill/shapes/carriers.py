@@ -2,7 +2,7 @@
 
 Also recognises messages that no tool made.
 
-See `block_types` for how values are told apart.
+`block_types` says how values are distinguished.
 """
 
 from __future__ import annotations

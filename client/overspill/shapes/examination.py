@@ -35,7 +35,7 @@ _SHORT_NUMBER_BITS: Final = 1_000
 _FEW_VALUES: Final = 100
 _PLAIN: Final = frozenset({str, int, float, bool})
 _SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
-"""A dict with none of these fields is data, unless one field tells that it is a block."""
+"""A dict with none of these fields is data, unless one field shows that it is a block."""
 
 
 def examine(result: Any, *, is_printed: bool = False, keeps_messages: bool = False) -> Shape | None:

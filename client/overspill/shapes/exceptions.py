@@ -86,7 +86,7 @@ def _visible_text(error: BaseException) -> str:
 def _with_text(
     error: Exception, text: str, shorten: Callable[[str], str], kept_notes_chars: int = _KEPT_NOTES_CHARS
 ) -> Exception:
-    """Return a copy with `text` in the place of most of its texts: of the message, the notes or a member."""
+    """Return a copy with `text` instead of most of its texts: of the message, the notes or a member."""
     message, notes, members = _own_message(error), notes_of(error), _members(error) or []
     in_notes, in_members = sum(map(len, notes)), [len(_visible_text(each)) for each in members]
     if len(message) > len(text) or len(message) >= max(in_notes, sum(in_members)):

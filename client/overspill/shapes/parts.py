@@ -1,7 +1,7 @@
 """Find where text is in the results, messages and content blocks of agent frameworks.
 
-A part is a text, or structured content, with the path of field names and positions that leads to it. See
-`block_types` for how values are told apart.
+A part is a text, or structured content, with the path of field names and positions that leads to it.
+`block_types` says how values are distinguished.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _in_shell_outputs(outputs: Any, path: FieldPath) -> Iterator[Part]:
 
 
 def _in_keyed(block: Any, field: str, path: FieldPath) -> Iterator[_PartOrSize]:
-    """Yield the parts of a block whose one `field` tells what it is."""
+    """Yield the parts of a block that one `field` identifies."""
     held = get(block, field)
     if field in {types.KEYED_TEXT, types.KEYED_JSON}:
         yield Part((*path, field), held)

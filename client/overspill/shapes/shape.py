@@ -72,5 +72,5 @@ class Shape(ABC):
         """Return the output with `notice` where its text was. Raises `Unchangeable`."""
 
     def read(self, notice: Notice) -> str:
-        """Return the text that a model gets with that notice in the place of what is cut."""
+        """Return the text that a model gets with that notice instead of the cut text."""
         return str(notice)

@@ -34,7 +34,7 @@ _CHANGED: Final = "the temporary file has another size than was written to it"
 
 
 class CannotBuffer(Exception):
-    """The buffer has as many bytes as it may have, or the disk takes no more."""
+    """The buffer is full, or the disk is."""
 
 
 class Buffer:

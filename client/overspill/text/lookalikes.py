@@ -50,7 +50,7 @@ _PICTURES: Final = {chr(first + at): chr(ord("a") + at) for first in _ALPHABETS 
 _PLAIN: Final = {other: letter for letter, others in _LIKE.items() for other in others} | _LISU
 _AS: Final = _PLAIN | {picture: _PLAIN.get(letter, letter) for picture, letter in _PICTURES.items()}
 _INVISIBLE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800") | frozenset(map(chr, range(0x2400, 0x2427)))
-"""Fillers, and the pictures that `sanitize` puts in the place of control characters."""
+"""Fillers, and the pictures with which `sanitize` replaces control characters."""
 _LONG_DASHES: Final = "—―⸺⸻"
 _LINE_ENDS: Final = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _SEQUENCE: Final = re.compile(

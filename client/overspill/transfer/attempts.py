@@ -42,7 +42,7 @@ class Attempts:
             self._timeout.reschedule(wanted)
 
     def end(self) -> None:
-        """Let nothing move the deadline any more."""
+        """Fix the deadline: nothing moves it from now on."""
         self._is_over = True
 
     async def wait_after(self, error: OverspillError) -> None:

@@ -66,7 +66,7 @@ class LiveStatus(Struct, frozen=True, kw_only=True):
 
 
 class Completion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The end of a live capture, as its producer tells it."""
+    """The end of a live capture, as its producer reports it."""
 
     offset: Offset
     """The content's size. The service must have accepted all of it."""

@@ -51,7 +51,7 @@ class UsualAdvice(Advice, frozen=True, kw_only=True):
 
 
 class Overview(Struct, frozen=True, kw_only=True):
-    """The answer. `step` is in seconds. In the view of all tenants, they stand in the place of tools."""
+    """The answer. `step` is in seconds. In the view of all tenants, tenants replace tools."""
 
     since: datetime
     until: datetime

@@ -189,7 +189,7 @@ class Captures:
         return self.bound is None or (session is not None and self.bound.allows(session))
 
     def allows(self, found: Entry | Tombstone) -> bool:
-        """Return whether the key may know of it. A tombstone does not tell its session."""
+        """Return whether the key may know of it. A tombstone does not have its session."""
         return self.bound is None or (isinstance(found, Entry) and self.bound.allows(found.session))
 
     async def usage(self) -> wire.Usage:

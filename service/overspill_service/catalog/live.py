@@ -122,7 +122,7 @@ class LiveBuffers(Protocol):
     async def append_live(
         self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
     ) -> Appended:
-        """Add bytes to a buffer if they begin where it ends, and tell everybody who watches it.
+        """Add bytes to a buffer if they begin where it ends, and notify everyone who watches it.
 
         If bytes may be lost, an append that begins behind the buffer's end tells how many: its producer knows
         what was accepted. A buffer has at most `most` bytes, all of a tenant together `most_of_tenant`.

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 OTHER: Final = "other"
 """Stands for all names beyond a bound, here and in the metrics' labels."""
 FLEET: Final = "*"
-"""The tenant of the sums of all tenants: each of their cells has a tenant in the place of the tool."""
+"""The tenant of the sums of all tenants. Each of their cells has a tenant instead of a tool."""
 EXPERIMENTS: Final = "*"
-"""Before a tenant's name: the tenant of the sums of its experiments. Each cell has a cohort in the place of
-the tool. They take no room of the tenant's other sums."""
+"""Before a tenant's name: the tenant of the sums of its experiments.
+
+Each cell has a cohort instead of a tool. They take no room of the tenant's other sums.
+"""
 MAX_CELLS: Final = 4000
 """Sums in one bucket. Those of `other` come on top."""
 CELL_BYTES: Final = 128

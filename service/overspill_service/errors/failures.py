@@ -1,4 +1,4 @@
-"""Errors that are about the service: it cannot do something now, or any more. Others are about a request."""
+"""Errors of the service: it cannot do something now, or has stopped doing it. Others are about a request."""
 
 from __future__ import annotations
 

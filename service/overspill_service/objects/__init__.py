@@ -28,8 +28,8 @@ class ObjectStore(Protocol):
     async def put(self, key: str, pieces: Sequence[bytes]) -> bool:
         """Store the concatenated pieces under a new key, durably.
 
-        An existing object stays as it is: this attempt was repeated, or others were first. Return False then,
-        if the store tells.
+        An existing object stays as it is: this attempt was repeated, or others were first. Then return False,
+        if the store reports it.
         """
 
     async def read(self, key: str, start: int, length: int) -> bytes:
@@ -61,7 +61,7 @@ class ObjectStore(Protocol):
         """
 
     async def keeps_versions(self) -> bool | None:
-        """Return whether versions of deleted objects stay, None if the store does not tell."""
+        """Return whether versions of deleted objects stay, None if the store does not say."""
 
     async def now(self) -> float | None:
         """Return the time by the clock of `StoredObject.modified`, None if that is this machine's."""

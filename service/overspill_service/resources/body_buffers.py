@@ -38,7 +38,7 @@ class BodyBuffers:
         return BytesIO(self._kept.pop())
 
     def keep(self, data: bytes) -> None:
-        """Keep the content of a buffer for the next one. Its owner must not need it any more."""
+        """Keep the content of a buffer for the next one. Its owner must no longer need it."""
         if len(data) < LEAST_BYTES or len(self._kept) >= MOST_KEPT:
             return
         self._kept.append(data)

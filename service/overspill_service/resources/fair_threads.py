@@ -48,7 +48,7 @@ class FairThreads:
     ) -> None:
         """`note` gets the tenant of each batch, the seconds that it waited and its seconds of CPU time.
 
-        `mix` tells whether several tenants ask of the process; without it, only who asks for these threads.
+        `mix` says whether several tenants use the process. Without it, only tenants of these threads count.
         `gives_way`: other threads come first while cores are short. `halves`: tenants that ask at once
         use half of the threads each; of no use where threads wait for another machine.
         """

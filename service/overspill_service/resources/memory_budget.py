@@ -67,7 +67,8 @@ class MemoryBudget:
     def is_allowed(self, queue: MemoryQueue, tenant: str, amount: int) -> bool:
         """Return whether a tenant may hold this many bytes more of a queue, however many are free.
 
-        A tenant that holds nothing of the queue may make any request: else a large one would wait for ever.
+        A tenant that holds nothing of the queue may make any request: otherwise a large one would wait
+        without end.
         """
         if not queue.held_by[tenant]:
             return True

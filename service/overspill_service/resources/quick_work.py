@@ -2,7 +2,7 @@
 
 Reading a file that the system has in memory takes less time than handing the work to a thread. If the disk is
 slow after all, it holds the event loop up once; then threads do the work for a while. File systems over a
-network may hang for ever, so their work is always done in threads.
+network may hang without end, so their work is always done in threads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class QuickWork:
 
 
 def is_on_local_disk(path: Path) -> bool:
-    """Return whether a path is known to lie on a disk of this machine. Only Linux tells: elsewhere, False."""
+    """Return whether a path is known to lie on a disk of this machine.
+
+    Only Linux says this; elsewhere, False.
+    """
     try:
         lines = MOUNTS.read_text(errors="replace").splitlines()
     except OSError:

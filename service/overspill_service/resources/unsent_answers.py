@@ -27,7 +27,10 @@ class UnsentAnswers:
     """The connections whose clients are behind. Belongs to one event loop."""
 
     def __init__(self, memory: int, cut_off: Callable[[str], None] = lambda _: None) -> None:
-        """`memory`: bytes of the process's budget. `cut_off` is told the tenant of each that is cut off."""
+        """`memory`: bytes of the process's budget.
+
+        `cut_off` gets the tenant of each connection that is cut off.
+        """
         self.most = memory // FRACTION
         self.share = self.most // 2
         self._cut_off = cut_off

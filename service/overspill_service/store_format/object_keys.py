@@ -87,7 +87,10 @@ def marker_key(tenant: str, capture: str, upload: str, expires: float, revision:
 
 
 def removal_marker(tenant: str, capture: str, created: float) -> str:
-    """Return the key that says that a live capture was removed. `created` tells it from others of its id."""
+    """Return the key that says that a live capture was removed.
+
+    `created` distinguishes it from others with its id.
+    """
     return f"{ROOT}{tenant}/{capture}/removed-{round(created * MICROSECONDS):016d}"
 
 

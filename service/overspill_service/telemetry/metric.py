@@ -31,7 +31,7 @@ class Merge(StrEnum):
 class Label(Struct, frozen=True):
     name: str
     values: tuple[str, ...] = ()
-    """All values there are, or nothing if only events tell them."""
+    """All possible values, or nothing if only events determine them."""
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class Metric(Struct, frozen=True, kw_only=True):
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """The labels whose values only events tell."""
+        """The labels whose values only events determine."""
         return tuple(label.name for label in self.labels if not label.values)
 
 

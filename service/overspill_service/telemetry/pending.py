@@ -78,7 +78,7 @@ class PendingSums:
 
 
 class PendingReads:
-    """Captures that were read for the first time as far as their entries tell, when, and by whom."""
+    """Captures that were read for the first time according to their entries, when, and by whom."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str], tuple[Entry, float, str]] = {}

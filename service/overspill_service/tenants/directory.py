@@ -87,7 +87,7 @@ class Expiry(Struct, frozen=True):
     created: float = 0
 
     def is_near(self, now: float) -> bool:
-        """Return whether it is in its last two weeks, or the last quarter of its life: tell its holder."""
+        """Return whether to warn its holder: in its last two weeks, or the last quarter of its life."""
         return now >= self.at - min(WARNING_SECONDS, (self.at - self.created) / 4)
 
 

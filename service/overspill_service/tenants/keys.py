@@ -56,5 +56,5 @@ def _pepper(secret: str) -> bytes:
 
 
 def secret_id(secret: str) -> str:
-    """Return a name for a hashing secret that tells nothing of it: 8 characters, none for an empty one."""
+    """Return a name that reveals nothing about a hashing secret: 8 characters, none for an empty one."""
     return hash_key("the name of a secret", secret)[:8] if secret else ""

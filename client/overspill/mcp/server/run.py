@@ -37,7 +37,7 @@ def run(
 ) -> None:
     """Serve what `client` may read, until the input ends or a signal comes.
 
-    `listen` is the address for HTTP, or None for standard input and output. `announce` is told where
+    `listen` is the address for HTTP, or None for standard input and output. `announce` gets the URL at which
     `callers` find the server. Raises `NotThisMachine`, and `OSError` if the address is not free.
     """
     if listen is not None and not is_loopback(listen[0]):

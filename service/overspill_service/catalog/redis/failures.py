@@ -1,4 +1,4 @@
-"""The meaning of redis-py's errors: whether to retry, and what to tell the user.
+"""The meaning of redis-py's errors: whether to retry, and which message the user gets.
 
 The text of an error may quote addresses, keys or values, so it is never passed on. The server's answer begins
 with its error code (RESP). redis-py has no field for the code, so it is read from the answer.

@@ -127,7 +127,7 @@ class Link(asyncio.Protocol):
             self.close()
 
     def close(self, error: Exception | None = None) -> None:
-        """Close at once. `closed` then tells the error."""
+        """Close at once. `closed` then has the error."""
         self._error = error
         if self._transport is not None:
             self._transport.abort()

@@ -58,7 +58,7 @@ class RedisNews(RedisAccess):
         await super().close()
 
     async def _read(self) -> None:
-        """Read news for ever. After a broken connection everybody who watches looks again."""
+        """Read news until cancelled. After a broken connection, everyone who watches looks again."""
         while True:
             try:
                 await self._read_connection()

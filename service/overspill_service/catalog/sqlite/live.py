@@ -33,7 +33,7 @@ class SqliteLive(SqliteAccess):
         self._watched: dict[tuple[str, str], Callable[[int, bytes], None]] = {}
         self._polling: asyncio.Task[None] | None = None
         self._seen = 0
-        """The number of the last change that was told."""
+        """The number of the last change that was reported."""
 
     async def open_live(
         self, tenant: str, capture: str, record: LiveRecord, *, only_of: Entry | None = None

@@ -118,7 +118,7 @@ class Bucket:
         return [error["Key"].removeprefix(self._location.prefix) for error in answer.get("Errors", ())]
 
     async def is_versioned(self) -> bool | None:
-        """Return whether the bucket keeps versions, or did so. None if the store does not tell."""
+        """Return whether the bucket keeps versions, or did so. None if the store does not say."""
         try:
             answer = await self._run(lambda: self._client.get_bucket_versioning(Bucket=self._location.bucket))
         except StoreUnavailable:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from overspill_service.objects.s3.http import Reply
 
 COPIED: Final = b"CopyObjectResult"
-"""The element that the answer to a copy has. S3 may answer 200 and tell of a failure in the body."""
+"""The element that the answer to a copy has. S3 may answer 200 and report a failure in the body."""
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
