@@ -3,8 +3,9 @@
     this process ── numbers of files, in a pipe that all workers read ──▶ worker 0, worker 1, …
          ◀── what each worker tells of its tests, in a pipe of its own ──
 
-Collecting takes ten seconds of CPU, so it is done once. A worker runs whole files, and sets up what the tests
-of a file share. If a worker dies, the test that it was in fails, and another runs the rest.
+Collecting takes ten seconds of CPU, so it is done once.
+A worker runs whole files, and sets up what the tests of a file share. If a worker dies, the test that it was
+in fails, and another runs the rest.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from multiprocessing import Pipe, connection
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
+from _pytest.capture import FDCapture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -188,12 +191,15 @@ def _become_worker(config: pytest.Config, number: int) -> None:
     atexit._clear()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
     capturing: Any = config.pluginmanager.getplugin("capturemanager")
-    capturing.stop_global_capturing()
     with Path(os.devnull).open("r+b") as nowhere:
-        for stream in (0, 1):
-            os.dup2(nowhere.fileno(), stream)
-    capturing.start_global_capturing()
-    capturing.suspend_global_capture()
+        os.dup2(nowhere.fileno(), 0)
+        os.dup2(nowhere.fileno(), 1)
+        for captured in (capturing._global_capturing.out, capturing._global_capturing.err):
+            if isinstance(captured, FDCapture):  # modules may have its file already: that becomes another
+                with TemporaryFile() as own:
+                    os.dup2(own.fileno(), captured.tmpfile.fileno())
+        if isinstance(capturing._global_capturing.out, FDCapture):
+            os.dup2(nowhere.fileno(), capturing._global_capturing.out.targetfd_save)
     folders: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]
     folders._basetemp = folders.mktemp(f"worker-{number}", numbered=False)
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OUTCOMES = """
-import os, warnings, pytest
+import os, sys, warnings, pytest
+
+ERRORS = sys.stderr
 
 @pytest.fixture(scope="module")
 def shared():
@@ -29,6 +31,7 @@ def test_passes(shared):
 
 def test_fails(shared):
     print("what it printed")
+    print("what it complained of", file=ERRORS)
     assert shared == [os.getpid()] and False
 
 def test_is_skipped():
@@ -102,6 +105,7 @@ def test_outcomes_outputs_and_warnings_are_told(tmp_path: Path) -> None:
     assert code == 1
     assert "2 failed, 4 passed, 2 skipped, 2 warnings" in out
     assert out.count("what it printed\n") == 2
+    assert out.count("what it complained of\n") == 2
     assert out.count("FutureWarning: be careful") == 2
     assert "for a reason" in out
 
