@@ -3,7 +3,7 @@
     this process ── numbers of files, in a pipe that all workers read ──▶ worker 0, worker 1, …
          ◀── what each worker tells of its tests, in a pipe of its own ──
 
-Collecting takes ten seconds of CPU, so it is done once.
+Collecting takes ten seconds of CPU, so it is done once. What launchers fork from is started once, too.
 A worker runs whole files, and sets up what the tests of a file share. If a worker dies, the test that it was
 in fails, and another runs the rest.
 """
@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 from _pytest.capture import FDCapture
+
+from tests.servers.launcher import Launcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,6 +60,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     count = min(option.workers, len(files))
     if count <= 1 or option.collectonly or option.usepdb or session.testsfailed:
         return None
+    Launcher.start_all()
     assert threading.active_count() == 1, "a fork has no thread but the one that forks"
     _Run(session, list(files.values())).run(count)
     return True
