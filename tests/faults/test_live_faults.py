@@ -16,7 +16,6 @@ from overspill.live.ports import Description
 from overspill.transfer.client import Client
 from overspill.transfer.live_calls import give_up, live_service
 from overspill.wire import Header
-from overspill_service.archive.recovery.rebuild import rebuild_if_due
 from overspill_service.errors import StoreUnavailable
 from overspill_service.live import flusher as flushing
 from overspill_service.live import schedule
@@ -26,6 +25,7 @@ from tests import zstd
 from tests.faults.live_replicas import TIMEOUT, Replica, Replicas, SqliteCopies
 from tests.faults.test_disk_full import limit_files, resource
 from tests.faults.traffic import MIB, advance, noise, until
+from tests.waiting import PATIENCE
 from tests.web.conftest import Api
 from tests.web.live_producer import CAPTURE, Producer
 from tests.web.test_follow import following, text_until
@@ -165,12 +165,17 @@ async def test_a_capture_whose_producer_is_gone_becomes_partial_with_all_accepte
 
 
 async def ended_by(replica: Replica, producer: Producer) -> wire.Entry:
-    """The entry of a capture whose producer says nothing more."""
-    await rebuild_if_due(replica.service.archive, "test")
+    """The entry of a capture whose producer says nothing more, once its end was noticed.
+
+    The other replica may rebuild the catalog too, or work on the capture: meanwhile no producer is gone.
+    """
     replica.ahead += TIMEOUT + 1
-    await replica.flush(CAPTURE)
     producer.api = replica.api
-    return await producer.entry()
+    async with asyncio.timeout(PATIENCE):
+        while (entry := await producer.entry()).state is wire.State.LIVE:
+            await replica.rebuilt()
+            await replica.flush(CAPTURE)
+    return entry
 
 
 async def test_a_producer_that_vanishes_after_a_loss_leaves_a_gap_of_what_it_asked_to_append_behind(
