@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Client, SyncClient
@@ -14,7 +14,6 @@ from overspill.errors import Unreachable
 from overspill.live.live_capture import WRITE_BYTES
 from overspill.live.pending_writes import PendingWrites
 from overspill.live.producer import MOST_BYTES
-from overspill.transfer import live_calls
 
 from tests.client.shell import printed_by
 from tests.servers.redis import wait_until
@@ -102,16 +101,19 @@ def test_a_synchronous_write_waits_too_and_goes_on_with_the_service(stopped: Ser
 
 @pytest.mark.parametrize("last", ["", "two\n"], ids=["complete", "append"])
 def test_a_service_that_falls_silent_is_given_up_as_one_that_is_away(
-    stopped: ServiceProcess, monkeypatch: pytest.MonkeyPatch, last: str
+    stopped: ServiceProcess, last: str
 ) -> None:
-    monkeypatch.setattr(live_calls, "_SILENT_SECONDS", 0.2)
     with SyncClient(stopped.url) as client, client.live(patience=0.1) as out:
         out.write("one\n")
         out.flush()
+        calls: Any = out._capture._service
+        usual, calls._silent_seconds = calls._silent_seconds, 0.2
         os.kill(stopped.pid, signal.SIGSTOP)
         out.write(last)
         with pytest.raises(Unreachable, match=r"no answer within 0\.2 s"):
             out.complete()
+
+    assert usual == 5
 
 
 def test_all_bytes_of_a_batch_count_while_it_is_prepared_also_those_that_came_last() -> None:
