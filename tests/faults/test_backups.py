@@ -348,7 +348,7 @@ async def test_a_rebuild_from_a_store_that_another_program_copied_fails_and_chan
 
     for url in (s3_url, f"file://{folder}"):
         assert await command("rebuild", "--data", filled, "--store", url) == 1
-        assert "names that no object of the service has" in capsys.readouterr().err
+        assert "names that are not the service's" in capsys.readouterr().err
     catalog = SqliteCatalog(filled / "catalog.sqlite")
     assert (await catalog.totals("default")).captures == len(CONTENTS)
     await catalog.close()

@@ -57,10 +57,10 @@ def usage_errors(*kinds: type[Exception], before: str = "") -> Iterator[None]:
 def require_yes(question: str, what: str, *, otherwise: str) -> None:
     """Ask the person at the terminal. Raises `CommandFailure`, which says `otherwise`, unless they say yes.
 
-    Where nobody can be asked it is raised too: `what` then needs --yes.
+    It is also raised if standard input is no terminal: then `what` needs --yes.
     """
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandFailure(f"{what} needs --yes if nobody can be asked", ExitCode.USAGE)
+        raise CommandFailure(f"{what} needs --yes if standard input is not a terminal", ExitCode.USAGE)
     if not click.confirm(question, err=True):
         raise CommandFailure(otherwise, ExitCode.NO)
 

@@ -176,7 +176,7 @@ def _decoder_of(encoding: str) -> codecs.IncrementalDecoder:
     try:
         b"\xff?".decode(encoding, "replace")
     except UnicodeError as error:
-        raise LookupError(f"{encoding!r} does not decode whatever comes: {error}") from error
+        raise LookupError(f"{encoding!r} cannot decode every sequence of bytes: {error}") from error
     return codecs.getincrementaldecoder(encoding)("replace")
 
 

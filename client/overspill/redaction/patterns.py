@@ -99,7 +99,7 @@ def check_pattern(kind: str, pattern: str) -> None:
     try:
         re.compile(_looked_for(pattern))
     except re.error as error:
-        raise ValueError(f"the pattern of {kind} is none: {error}") from error
+        raise ValueError(f"the pattern of {kind} is not a valid pattern: {error}") from error
     if problem := _problem(pattern):
         raise ValueError(f"the pattern of {kind} {problem}")
 

@@ -99,7 +99,7 @@ class LocalCapture:
             yield piece
         if state.hexdigest() != self.spooled.sha256:
             raise error_of(
-                wire.Code.CAPTURE_DAMAGED, "what is on this machine's disk is not what was captured"
+                wire.Code.CAPTURE_DAMAGED, "the bytes on this machine's disk are not those that were captured"
             )
 
     def _part(self, wanted: wire.ByteRange) -> Iterator[bytes]:

@@ -233,6 +233,6 @@ def conflict(existing: Entry) -> IdConflict:
 
 def _other_content(existing: Entry) -> IdConflict:
     return IdConflict(
-        f"{existing.id} holds another content; an id is derived from its content, so this one was computed "
-        "wrongly"
+        f"{existing.id} already has other content; an id is derived from its content, so this one was "
+        "computed wrongly"
     )

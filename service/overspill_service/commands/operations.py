@@ -84,8 +84,8 @@ async def _require_no_foreign(store: ObjectStore) -> None:
     foreign = [name async for name in store.foreign()] if isinstance(store, ListsForeignNames) else []
     if foreign:
         raise StoreUnavailable(
-            f"the store holds {len(foreign)} names that no object of the service has: {foreign[0]!r}. "
-            "Copy stores with `overspill-service copy`, and move away what is not the service's own"
+            f"the store has {len(foreign)} names that are not the service's, such as {foreign[0]!r}. "
+            "Copy stores with `overspill-service copy`, and move these objects away"
         )
 
 

@@ -103,7 +103,9 @@ class Probes:
     async def list_one(self) -> str:
         found = {stored.key: stored.size async for stored in self._store.list(PROBES)}
         if found.get(self._key) != len(CONTENT):
-            raise StoreUnavailable("a listing does not show what was just written, or not its size")
+            raise StoreUnavailable(
+                "a listing does not show an object that was just written, or shows another size"
+            )
         return ""
 
     async def delete(self) -> str:
@@ -129,7 +131,7 @@ class Probes:
             found = await self._store.read(key or self._key, start, length)
         except KeyError:
             raise StoreUnavailable(
-                "what was just written is not there yet: the store is not consistent"
+                "an object that was just written is not there yet: the store is not consistent"
             ) from None
         except CaptureDamaged as error:
             raise StoreUnavailable(f"asked for {span}, the store gives fewer") from error
@@ -142,5 +144,5 @@ class Probes:
                 await self._store.read(key, 0, 1)
             except KeyError:
                 continue
-            raise StoreUnavailable("what was deleted can still be read")
+            raise StoreUnavailable("a deleted object can still be read")
         return ""
