@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 WORKERS_A_CORE: Final = 3
 """So many that no core is idle while some of them wait. Each takes half a gigabyte, with its servers."""
-MOST_WORKERS: Final = 8
+MAX_WORKERS: Final = 8
 _NUMBER_BYTES: Final = 4
 
 
@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _workers(text: str) -> int:
-    return min(MOST_WORKERS, WORKERS_A_CORE * (os.cpu_count() or 1)) if text == "auto" else int(text)
+    return min(MAX_WORKERS, WORKERS_A_CORE * (os.cpu_count() or 1)) if text == "auto" else int(text)
 
 
 @pytest.hookimpl(tryfirst=True)

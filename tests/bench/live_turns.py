@@ -24,7 +24,7 @@ DELAYS: Final = (5, 30, 300)
 """Seconds from the start of a server until it says that it is ready."""
 CADENCE: Final = 3
 """Seconds of one turn of a model, and so between two looks."""
-MOST_TURNS: Final = 1_000
+MAX_TURNS: Final = 1_000
 READY: Final = "ready"
 
 
@@ -46,7 +46,7 @@ def _polled(client: SyncClient, tool: Tool, delay: int) -> int:
     """Turns with a look each, by a clock that each turn moves on. The log has a line for each second."""
     with client.live() as out:
         seconds = 0
-        for turn in range(1, MOST_TURNS):
+        for turn in range(1, MAX_TURNS):
             _write(out, "".join(f"second {second}\n" for second in range(seconds, seconds + CADENCE)))
             if seconds <= delay < seconds + CADENCE:
                 _write(out, f"{READY}\n")
@@ -67,7 +67,7 @@ def _advised(client: SyncClient, tool: Tool, seconds: float) -> int:
     """Turns of an agent that looks until it is told what to call."""
     with client.live() as out:
         _write(out, "starting\n")
-        for turn in range(1, MOST_TURNS):
+        for turn in range(1, MAX_TURNS):
             answer = tool(out.id, "tail")
             if "advice" in answer:
                 return turn + 1 + _turns_after(out, tool, seconds, {**answer["next"], "pattern": READY})
@@ -84,7 +84,7 @@ def _turns_after(out: SyncLiveCapture, tool: Tool, seconds: float, asked: dict[s
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for turn in range(MOST_TURNS):
+        for turn in range(MAX_TURNS):
             answer = tool(**asked)
             if answer["reason"] == "pattern":
                 return turn

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.chaos.stacks import Stack
 
 AGENTS: Final = 8
-LEAST_PEACE: Final = 1.0
+MIN_PEACE: Final = 1.0
 """Seconds from the mending of one fault to the next one of its lane, at least."""
 
 
@@ -58,7 +58,7 @@ async def _strike_all(stack: Stack, strikes: Sequence[Strike], start: float) -> 
     """Strike as planned, but later where the last fault took long to mend: between two there is peace."""
     loop = asyncio.get_running_loop()
     for strike in strikes:
-        await asyncio.sleep(max(start + strike.at - loop.time(), LEAST_PEACE))
+        await asyncio.sleep(max(start + strike.at - loop.time(), MIN_PEACE))
         if loop.time() > start + strikes[-1].at + strikes[-1].lasts:
             return
         async with stack.lanes[strike.lane][strike.fault]():

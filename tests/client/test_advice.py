@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from overspill import Guard, Policy, SyncClient, wire
-from overspill.advice.advice import LEAST_BYTES, MOST_BYTES, Now, advice_on
+from overspill.advice.advice import MAX_BYTES, MIN_BYTES, Now, advice_on
 from overspill.advice.figures import LARGEST, Share, ToolFigures, figures_of
 from overspill.advice.policy_text import toml_of
 from overspill.advice.usual import TOOL_BYTES, usual_settings
@@ -95,7 +95,7 @@ def test_what_is_mostly_read_at_once_gets_a_larger_limit() -> None:
     [
         ({65_536: 59}, USUAL),  # the interval begins below a half
         ({65_536: 90}, Now(max_bytes=65_536, strategy="PREVIEW")),
-        ({LARGEST: 90}, Now(max_bytes=MOST_BYTES, strategy="PREVIEW")),
+        ({LARGEST: 90}, Now(max_bytes=MAX_BYTES, strategy="PREVIEW")),
     ],
 )
 def test_a_limit_is_not_raised_without_need(at_once: dict[int, int], now: Now) -> None:
@@ -103,7 +103,7 @@ def test_a_limit_is_not_raised_without_need(at_once: dict[int, int], now: Now) -
 
 
 def test_no_limit_is_raised_beyond_what_hosts_take() -> None:
-    assert advice_on(figures(read=95, at_once={LARGEST: 90}), USUAL).max_bytes == MOST_BYTES
+    assert advice_on(figures(read=95, at_once={LARGEST: 90}), USUAL).max_bytes == MAX_BYTES
 
 
 def test_what_is_never_read_gets_a_smaller_limit_until_it_is_small() -> None:
@@ -115,7 +115,7 @@ def test_what_is_never_read_gets_a_smaller_limit_until_it_is_small() -> None:
         limits.append(advice.max_bytes)
         now = Now(max_bytes=advice.max_bytes, strategy="PREVIEW")
 
-    assert limits == [25_000, 12_500, LEAST_BYTES]
+    assert limits == [25_000, 12_500, MIN_BYTES]
 
 
 def test_a_tool_that_is_run_again_keeps_its_limit_and_says_so() -> None:
@@ -150,7 +150,7 @@ def test_the_preview_shows_the_end_that_reads_ask_for(modes: dict[str, int], str
         at_once=st.dictionaries(st.sampled_from([16_384, 65_536, 262_144, LARGEST]), st.integers(0, 500)),
         modes=st.dictionaries(st.sampled_from(["head", "tail", "grep"]), st.integers(0, 500)),
     ),
-    st.integers(LEAST_BYTES, 10 * MOST_BYTES),
+    st.integers(MIN_BYTES, 10 * MAX_BYTES),
 )
 def test_advice_that_is_followed_is_never_taken_back_by_the_same_figures(
     found: ToolFigures, limit: int

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.servers.overspill import ServiceProcess
 
-MOST_CALLS: Final = 12
+MAX_CALLS: Final = 12
 OF_THE_LOOP: Final = {"LoopThread._serve", "LoopThread._until_stopped"}
 """What the loop thread runs always, also while it has no output."""
 OURS: Final = str(Path(overspill.__file__).parent)
@@ -82,4 +82,4 @@ def test_few_calls_lie_between_the_guard_and_the_socket(
         guarded = guard.process_sync(TEXT, tool="t")
 
     assert guarded.outcome is Outcome.CAPTURED
-    assert 0 < len(found) <= MOST_CALLS, "\n".join(found)
+    assert 0 < len(found) <= MAX_CALLS, "\n".join(found)

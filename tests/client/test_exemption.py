@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from overspill import AgentTool, Guard, Outcome, Policy, clamp_messages, inspection_tool, reading_tools
-from overspill.agent_tools.inspect_request import MOST_CHARS
+from overspill.agent_tools.inspect_request import MAX_CHARS
 from overspill.guard.exemption import bare_name
 from overspill.guard.policy_defaults import ANSWER_CHARS
 from overspill.integrations.adapter import Adapter, OwnAnswer
@@ -21,7 +21,7 @@ def outcome(result: Any, tool: str, policy: Policy = SMALL) -> Outcome:
 
 
 def test_no_answer_is_longer_than_what_a_name_exempts() -> None:
-    assert MOST_CHARS == ANSWER_CHARS == 40_000
+    assert MAX_CHARS == ANSWER_CHARS == 40_000
 
 
 @pytest.mark.parametrize("tool", ["inspect_output", "list_captures"])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from overspill import compare_arms
-from overspill.advice.comparison import LEAST, MEASURES, ArmVerdict
-from overspill.advice.estimates import LEAST_GROUPS
+from overspill.advice.comparison import MEASURES, MIN_COUNTS, ArmVerdict
+from overspill.advice.estimates import MIN_GROUPS
 from overspill.wire import COUNTED, GROUPS, NOTED, Arm, CohortRow, Experiments
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def compared(*parts: list[CohortRow]) -> dict[str, Comparison]:
 def test_every_measure_is_of_figures_that_are_kept() -> None:
     for measure in MEASURES:
         assert {*measure.figures, measure.over} <= {*COUNTED, *NOTED}
-        assert measure.over in LEAST
+        assert measure.over in MIN_COUNTS
 
 
 def test_arms_that_are_alike_show_no_difference() -> None:
@@ -119,13 +119,13 @@ def test_few_sessions_get_intervals_but_no_verdict() -> None:
 
 def test_few_groups_and_few_events_get_no_verdict() -> None:
     rare = {**EVEN, "captures_read": 0, "sessions": 100}
-    groups = LEAST_GROUPS - 1
+    groups = MIN_GROUPS - 1
     found = compared(rows(Arm.USUAL, EVEN), rows(Arm.HOLDOUT, rare, groups))["captures read"]
 
     assert found.verdict is ArmVerdict.NOT_ENOUGH_DATA
     assert found.missing == [
         "0 captures that were read in the arm holdout, 10 needed",
-        f"{groups} groups with data in the arm holdout, {LEAST_GROUPS} needed",
+        f"{groups} groups with data in the arm holdout, {MIN_GROUPS} needed",
     ]
 
 

@@ -28,7 +28,7 @@ TEXT: Final = "a line of an output that is too long for a conversation\n" * 160
 LIMIT: Final = 5_000
 """Bytes above which an output spills in these tests: it is their number that counts here, not their size."""
 NOWHERE: Final = "http://127.0.0.1:1"
-MOST_THREADS: Final = 21
+MAX_THREADS: Final = 21
 """The loop has one, pure work three, blocking work eight, one of which starts seven, background two."""
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system lists no threads")
@@ -109,8 +109,10 @@ async def test_what_spills_at_once_is_all_stored_with_a_few_threads_and_connecti
         stored = sum(1 for _ in client.iterate(session="fleet-up"))
 
     assert (outcomes(guarded), stored) == ({Outcome.CAPTURED: MANY}, MANY)
-    assert watch.threads <= MOST_THREADS
-    assert watch.sockets <= slots.MOST + 6  # and those of event loops and of what is sent in the background
+    assert watch.threads <= MAX_THREADS
+    assert (
+        watch.sockets <= slots.MAX_OUTPUTS + 6
+    )  # and those of event loops and of what is sent in the background
 
 
 @pytest.mark.parametrize("state", ["down", "hanging"])
@@ -129,7 +131,7 @@ async def test_where_the_service_takes_nothing_all_is_spooled(
 
     assert outcomes(guarded) == {Outcome.SPOOLED: MANY}
     assert waiting == {each.capture for each in guarded}
-    assert watch.threads <= MOST_THREADS
+    assert watch.threads <= MAX_THREADS
 
 
 @pytest.mark.parametrize("state", ["up", "down"])
@@ -156,7 +158,7 @@ def test_threads_without_an_event_loop_lose_nothing_either(
             thread.join()
 
     assert outcomes(guarded) == {Outcome.CAPTURED if state == "up" else Outcome.SPOOLED: MANY}
-    assert watch.threads <= MOST_THREADS + len(threads)
+    assert watch.threads <= MAX_THREADS + len(threads)
 
 
 async def test_threads_end_when_there_is_nothing_left_to_do(tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ def test_clients_with_keys_of_their_own_share_threads_and_connections(tmp_path: 
             client.close()
 
     assert outcomes(guarded) == {Outcome.SPOOLED: len(keys)}
-    assert watch.threads <= MOST_THREADS
+    assert watch.threads <= MAX_THREADS
     assert watch.sockets <= 40
 
 

@@ -25,7 +25,7 @@ TEXT: Final = "a line of an output that is too long for a conversation\n" * 160
 FIRST: Final = 200
 """Outputs before those that are counted: some of them have a slot, and import what uploads them."""
 MORE: Final = 300
-MOST_OBJECTS: Final = 24
+MAX_OBJECTS: Final = 24
 """Objects for each output, those of the task that guards it among them."""
 
 
@@ -42,7 +42,7 @@ def _begun(guard: Guard, numbers: range) -> list[Task[Guarded]]:
 
 async def _objects_while_waiting(waiting: int, service: Scripted) -> Counter[type]:
     """Count what there is once so many outputs wait, and all others are sent: nothing is imported then."""
-    sent = slots.MOST
+    sent = slots.MAX_OUTPUTS
     assert await asyncio.to_thread(until, lambda: _waiting() == waiting and len(service.received) >= sent)
     gc.collect()
     return Counter(map(type, gc.get_objects()))
@@ -53,12 +53,12 @@ async def test_an_output_that_waits_for_a_slot_takes_few_objects(tmp_path: Path)
         policy = Policy(max_bytes=5_000, preview_bytes=500, wait=60)
         with Guard(client, policy, spool=Spool(tmp_path)) as guard:
             first = _begun(guard, range(FIRST))
-            before = await _objects_while_waiting(FIRST - slots.MOST, hanging)
+            before = await _objects_while_waiting(FIRST - slots.MAX_OUTPUTS, hanging)
             more = _begun(guard, range(FIRST, FIRST + MORE))
-            after = await _objects_while_waiting(FIRST - slots.MOST + MORE, hanging)
+            after = await _objects_while_waiting(FIRST - slots.MAX_OUTPUTS + MORE, hanging)
             for task in (*first, *more):
                 task.cancel()
             await asyncio.gather(*first, *more, return_exceptions=True)
 
     for_each = Counter({kind: round(count / MORE) for kind, count in (after - before).items()})
-    assert for_each.total() <= MOST_OBJECTS, for_each
+    assert for_each.total() <= MAX_OBJECTS, for_each

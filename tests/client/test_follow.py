@@ -18,7 +18,7 @@ from overspill import Client, SyncClient
 from overspill.cli.following import FollowedTerminal, FollowedText
 from overspill.errors import NotFound, Unreachable
 from overspill.execution.backoff import Backoff
-from overspill.transfer.connections import MOST_CALLS
+from overspill.transfer.connections import MAX_CALLS
 
 from tests.client.shell import SECONDS, Shell, command
 from tests.e2e.programs import program
@@ -153,9 +153,7 @@ async def test_waits_leave_room_for_other_requests(service: ServiceProcess) -> N
     async with Client(service.url) as client, client.live() as out:
         await out.write("one\n")
         await out.flush()
-        waits = [
-            asyncio.create_task(client.wait(out.id, "never", timeout=600)) for _ in range(MOST_CALLS + 1)
-        ]
+        waits = [asyncio.create_task(client.wait(out.id, "never", timeout=600)) for _ in range(MAX_CALLS + 1)]
         entry = await asyncio.create_task(client.get(out.id))
         for wait in waits:
             wait.cancel()

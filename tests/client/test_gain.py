@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overspill import Guard, Workspace
 from overspill.guard.policy import Policy
-from overspill.guard.policy_defaults import LEAST_GAIN
+from overspill.guard.policy_defaults import MIN_GAIN
 from overspill.shapes.examination import examine
 from overspill.text import measure
 from overspill.text.limits import Limits
@@ -77,7 +77,7 @@ def test_what_brings_less_than_a_third_stays(size: int, workspace: Path) -> None
         assert size < 400
         assert guarded.value == "x" * size
     else:
-        assert guarded.bytes_after <= size * (1 - LEAST_GAIN)
+        assert guarded.bytes_after <= size * (1 - MIN_GAIN)
 
 
 def test_a_documented_limit_is_strict_where_the_gain_is_plain() -> None:

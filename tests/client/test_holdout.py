@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from overspill import Guard, Holdout, Outcome, Policy, calling, spill_messages_sync
-from overspill.guard.bursts import LEAST_CALLS
+from overspill.guard.bursts import MIN_CALLS
 from overspill.transfer.sync import SyncClient
 from overspill.wire import COHORT_LABEL, Arm, CohortSums
 
@@ -203,10 +203,10 @@ def test_repetitions_are_counted_in_both_arms_alike(guard: Guard) -> None:
     for session in (HELD, USUAL):
         for _ in range(3):
             guard.process_sync(LONG, tool="t", session=session)
-        for _ in range(LEAST_CALLS):
+        for _ in range(MIN_CALLS):
             guard.process_sync(SHORT, tool="u", session=session)
         guard.process_sync(LONG, tool="u", session=session)
-        for _ in range(LEAST_CALLS):
+        for _ in range(MIN_CALLS):
             guard.process_sync(SHORT, tool="u", session=session)
     figures = counts(guard)
 

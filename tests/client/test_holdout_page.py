@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overspill.advice.comparison import LEAST, LEAST_EVENTS, MEASURES
-from overspill.advice.estimates import LEAST_GROUPS
-from overspill.guard.bursts import LEAST_CALLS, WINDOW_SECONDS
-from overspill.guard.holdout import KEEP_BYTES, MOST_KEPT_BYTES
+from overspill.advice.comparison import MEASURES, MIN_COUNTS, MIN_EVENTS
+from overspill.advice.estimates import MIN_GROUPS
+from overspill.guard.bursts import MIN_CALLS, WINDOW_SECONDS
+from overspill.guard.holdout import KEEP_BYTES, MAX_KEPT_BYTES
 from overspill.wire import GROUPS
 
 from tests.client.shell import Shell
@@ -42,12 +42,12 @@ def test_the_experiment_of_the_page_runs_and_the_command_line_reports_it(own_ser
 
 
 def test_the_page_has_the_numbers_of_the_code() -> None:
-    assert set(LEAST.values()) == {100}
+    assert set(MIN_COUNTS.values()) == {100}
     assert "in each arm 100 sessions, and 100 units of the measure's denominator" in TEXT
-    assert f"in at least {LEAST_GROUPS} groups; and {LEAST_EVENTS} events" in TEXT
+    assert f"in at least {MIN_GROUPS} groups; and {MIN_EVENTS} events" in TEXT
     assert f"each arm has {GROUPS} random groups" in TEXT
-    assert f"called {LEAST_CALLS} times within {WINDOW_SECONDS / 60:.0f} minutes" in TEXT
+    assert f"called {MIN_CALLS} times within {WINDOW_SECONDS / 60:.0f} minutes" in TEXT
     assert f"| `keep_bytes` | {KEEP_BYTES:,} |" in TEXT
-    assert f"at most {MOST_KEPT_BYTES // 2**20} MiB" in TEXT
+    assert f"at most {MAX_KEPT_BYTES // 2**20} MiB" in TEXT
     assert "There are seven measures" in TEXT
     assert len(MEASURES) == 7

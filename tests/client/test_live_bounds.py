@@ -13,7 +13,7 @@ from overspill import Client, SyncClient
 from overspill.errors import Unreachable
 from overspill.live.live_capture import WRITE_BYTES
 from overspill.live.pending_writes import PendingWrites
-from overspill.live.producer import MOST_BYTES
+from overspill.live.producer import MAX_BYTES
 
 from tests.client.shell import printed_by
 from tests.servers.redis import wait_until
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LINE = b"a line of the output that is long enough to be long\n"
 PIECE = LINE * (WRITE_BYTES // len(LINE))
-PIECES = 2 * MOST_BYTES // len(PIECE)
+PIECES = 2 * MAX_BYTES // len(PIECE)
 FLAT_KIB = 64 * 1024
 HUGE = 128 * 2**20
 MEASURED = """
@@ -67,13 +67,13 @@ async def test_a_write_waits_while_as_much_is_kept_as_may_be(stopped: ServicePro
         async with client.live() as out:
             os.kill(stopped.pid, signal.SIGSTOP)
             taken = 0
-            while taken < 2 * MOST_BYTES and out.offer(PIECE):
+            while taken < 2 * MAX_BYTES and out.offer(PIECE):
                 taken += len(PIECE)
                 out.producer.wake()
             writing = asyncio.create_task(out.write(PIECE))
             await asyncio.sleep(0)
 
-            assert MOST_BYTES <= taken < MOST_BYTES + len(PIECE)
+            assert MAX_BYTES <= taken < MAX_BYTES + len(PIECE)
             assert not writing.done()
 
             os.kill(stopped.pid, signal.SIGCONT)
@@ -88,11 +88,11 @@ def test_a_synchronous_write_waits_too_and_goes_on_with_the_service(stopped: Ser
             os.kill(stopped.pid, signal.SIGSTOP)
             writing = threading.Thread(target=lambda: written.extend(out.write(PIECE) for _ in range(PIECES)))
             writing.start()
-            wait_until(lambda: sum(written) >= MOST_BYTES - len(PIECE), "the producer fills its memory")
+            wait_until(lambda: sum(written) >= MAX_BYTES - len(PIECE), "the producer fills its memory")
             writing.join(0.5)
 
             assert writing.is_alive()
-            assert sum(written) < MOST_BYTES + 2 * len(PIECE)  # one write may be on its way to the sender
+            assert sum(written) < MAX_BYTES + 2 * len(PIECE)  # one write may be on its way to the sender
 
             os.kill(stopped.pid, signal.SIGCONT)
             writing.join(60)

@@ -21,7 +21,7 @@ from overspill.live.files import LiveFile, text_file
 from overspill.live.live_capture import LiveCapture
 from overspill.live.pending_writes import PendingWrites
 from overspill.live.ports import Description
-from overspill.live.producer import MOST_BYTES, Producer
+from overspill.live.producer import MAX_BYTES, Producer
 from overspill.live.unstored import Unstored
 from overspill.redaction.redactor import Redactor
 from overspill.transfer.events import EventParser, ServerSentEvent
@@ -263,7 +263,7 @@ async def test_a_stream_that_ends_before_the_service_knew_of_it_waits_for_the_se
 async def test_what_exists_already_waits_for_room_no_more_if_the_service_knows_nothing_of_it() -> None:
     service, pending = AwayService(), PendingWrites(None)
     producer = Producer(service, pending, patience=3600)
-    pending.add(bytes(MOST_BYTES))
+    pending.add(bytes(MAX_BYTES))
     had_room = producer.has_room
     service.on_asked = producer.sender.source_ended.set
 
@@ -331,7 +331,7 @@ async def test_a_writer_does_not_wait_for_one_that_has_broken_down() -> None:
     out.start()
     async with asyncio.timeout(60):
         with pytest.raises(RuntimeError, match="new thread"):
-            await out.write(bytes(2 * MOST_BYTES))
+            await out.write(bytes(2 * MAX_BYTES))
         with pytest.raises(RuntimeError, match="new thread"):
             await out.flush()
     with pytest.raises(RuntimeError, match="new thread"):

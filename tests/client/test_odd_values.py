@@ -321,7 +321,7 @@ def test_a_record_that_goes_on_for_ever_is_cut() -> None:
 
 
 def test_a_sequence_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.text.rendering._MOST_ITEMS", 1_000)
+    monkeypatch.setattr("overspill.text.rendering._MAX_ITEMS", 1_000)
 
     assert len(json.loads(body(Endless()))) == 1_000
 

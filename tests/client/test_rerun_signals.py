@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from overspill import Guard, Policy, Spool, wire
-from overspill.guard.bursts import LEAST_CALLS, WINDOW_SECONDS, Bursts
+from overspill.guard.bursts import MIN_CALLS, WINDOW_SECONDS, Bursts
 from overspill.guard.call_context import calling
 from overspill.guard.counts.tally import OutputCount
 from overspill.transfer.sync import SyncClient
@@ -35,7 +35,7 @@ def test_calls_soon_after_a_notice_are_a_burst_which_counts_once() -> None:
     assert calls(bursts, 10) == [False] * 10
     bursts.add_notice("one", "grep")
 
-    assert calls(bursts, LEAST_CALLS + 5) == [False] * (LEAST_CALLS - 1) + [True] + [False] * 5
+    assert calls(bursts, MIN_CALLS + 5) == [False] * (MIN_CALLS - 1) + [True] + [False] * 5
 
 
 def test_other_sessions_and_tools_complete_no_burst() -> None:
@@ -43,14 +43,14 @@ def test_other_sessions_and_tools_complete_no_burst() -> None:
     bursts.add_notice("one", "grep")
 
     assert not any(calls(bursts, 10, session="two") + calls(bursts, 10, tool="ls"))
-    assert any(calls(bursts, LEAST_CALLS))
+    assert any(calls(bursts, MIN_CALLS))
 
 
 def test_calls_long_after_a_notice_are_no_burst() -> None:
     clock = Clock()
     bursts = Bursts(clock)
     bursts.add_notice("one", "grep")
-    assert not any(calls(bursts, LEAST_CALLS - 1))
+    assert not any(calls(bursts, MIN_CALLS - 1))
     clock.now += WINDOW_SECONDS + 1
 
     assert not any(calls(bursts, 10))
@@ -59,20 +59,20 @@ def test_calls_long_after_a_notice_are_no_burst() -> None:
 def test_a_notice_amid_a_burst_does_not_begin_it_again() -> None:
     bursts = Bursts()
     bursts.add_notice("one", "grep")
-    calls(bursts, LEAST_CALLS - 1)
+    calls(bursts, MIN_CALLS - 1)
     bursts.add_notice("one", "grep")
 
     assert calls(bursts, 1) == [True]
 
 
 def test_the_sessions_of_a_fleet_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("overspill.guard.bursts._MOST", 100)
+    monkeypatch.setattr("overspill.guard.bursts._MAX_FOLLOWED", 100)
     bursts = Bursts()
     for number in range(1_000):
         bursts.add_notice(f"session {number}", "grep")
 
-    assert not any(calls(bursts, LEAST_CALLS, session="session 0"))
-    assert any(calls(bursts, LEAST_CALLS, session="session 999"))
+    assert not any(calls(bursts, MIN_CALLS, session="session 0"))
+    assert any(calls(bursts, MIN_CALLS, session="session 999"))
 
 
 # --- through a guard ------------------------------------------------------------------------------
@@ -119,11 +119,11 @@ def test_short_outputs_soon_after_a_notice_are_counted_as_a_burst(
         run("short")
     run(LONG)
     assert counted(guard, "grep").bursts == 0
-    for _ in range(LEAST_CALLS + 2):
+    for _ in range(MIN_CALLS + 2):
         run("short")
 
     assert counted(guard, "grep").bursts == 1
-    assert counted(guard, "grep").count == 5 + 1 + LEAST_CALLS + 2
+    assert counted(guard, "grep").count == 5 + 1 + MIN_CALLS + 2
 
 
 def test_short_outputs_of_another_session_are_no_burst(guard: Guard) -> None:

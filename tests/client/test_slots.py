@@ -112,7 +112,7 @@ async def test_an_output_that_has_waited_too_long_goes_to_the_spool(
     with SyncClient(hanging, retries=0) as client, Guard(client, POLICY, spool=Spool(tmp_path)) as guard:
         tasks = [
             asyncio.create_task(guard.process(f"output {number}\n{TEXT}", tool="t", session=f"s{number}"))
-            for number in range(slots.MOST + 40)
+            for number in range(slots.MAX_OUTPUTS + 40)
         ]
         done, sent = await asyncio.wait(tasks, timeout=20, return_when=asyncio.FIRST_COMPLETED)
         while len(done) < 40:
@@ -132,7 +132,7 @@ def test_outputs_that_cannot_begin_leave_their_slots_to_others(tmp_path: Path) -
     def fail(_: object) -> NoReturn:
         raise MemoryError
 
-    failed: list[Reply[object]] = [storage.begin("flow", 1, fail) for _ in range(slots.MOST + 1)]
+    failed: list[Reply[object]] = [storage.begin("flow", 1, fail) for _ in range(slots.MAX_OUTPUTS + 1)]
 
     assert all(wait_blocking(reply, 10) for reply in failed)
     with pytest.raises(NoLoop):
@@ -154,7 +154,7 @@ async def test_an_output_is_kept_though_the_log_of_missing_slots_fails(
         with SyncClient(hanging, retries=0) as client, Guard(client, POLICY, spool=Spool(tmp_path)) as guard:
             tasks = [
                 asyncio.create_task(guard.process(f"output {number}\n{TEXT}", tool="t"))
-                for number in range(slots.MOST + 2)
+                for number in range(slots.MAX_OUTPUTS + 2)
             ]
             done, sent = await asyncio.wait(tasks, timeout=20, return_when=asyncio.FIRST_COMPLETED)
             for task in sent:

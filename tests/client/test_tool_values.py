@@ -159,7 +159,7 @@ async def by_update(guard: Guard, value: Any) -> Any:
 
 
 WAYS = [by_adapter, by_adapter_sync, by_function, by_coroutine, by_turn, by_block, by_update]
-MOST_CHARS = 60_000
+MAX_CHARS = 60_000
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -173,7 +173,7 @@ async def test_a_tools_value_that_looks_like_a_message_is_guarded_and_keeps_its_
     assert {name: value[name] for name in ("role", "type") if name in message} == {
         name: message[name] for name in ("role", "type") if name in message
     }
-    assert len(str(value)) < (MOST_CHARS if way is by_update else 10_000)
+    assert len(str(value)) < (MAX_CHARS if way is by_update else 10_000)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -184,7 +184,7 @@ async def test_a_tools_object_that_looks_like_a_message_is_guarded_and_keeps_its
     value = await way(Guard(spool=False), message)
 
     assert type(value) is type(message)
-    assert len(repr(value)) < (MOST_CHARS if way is by_update else 10_000)
+    assert len(repr(value)) < (MAX_CHARS if way is by_update else 10_000)
 
 
 @pytest.mark.parametrize("message", [*MESSAGES.values(), *OBJECTS.values()], ids=[*MESSAGES, *OBJECTS])

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from overspill_service.resources import body_buffers
-from overspill_service.resources.body_buffers import LEAST_BYTES, MOST_KEPT, BodyBuffers
+from overspill_service.resources.body_buffers import MAX_KEPT, MIN_BYTES, BodyBuffers
 
 from tests import waiting
 
@@ -22,33 +22,33 @@ def received(buffers: BodyBuffers, body: bytes, announced: int | None = None) ->
 
 async def test_the_next_body_takes_the_place_of_one_that_nobody_needs() -> None:
     buffers = BodyBuffers()
-    first = received(buffers, b"a" * LEAST_BYTES)
+    first = received(buffers, b"a" * MIN_BYTES)
     place = id(first)
     buffers.keep(first)
     del first
-    second = received(buffers, b"b" * LEAST_BYTES)
+    second = received(buffers, b"b" * MIN_BYTES)
 
     assert id(second) == place
-    assert second == b"b" * LEAST_BYTES
+    assert second == b"b" * MIN_BYTES
 
 
 async def test_a_body_that_somebody_still_reads_stays_as_it_is() -> None:
     buffers = BodyBuffers()
-    first = received(buffers, b"a" * LEAST_BYTES)
+    first = received(buffers, b"a" * MIN_BYTES)
     view = memoryview(first)
     buffers.keep(first)
     del first
-    second = received(buffers, b"b" * LEAST_BYTES)
+    second = received(buffers, b"b" * MIN_BYTES)
 
-    assert view == b"a" * LEAST_BYTES
-    assert second == b"b" * LEAST_BYTES
+    assert view == b"a" * MIN_BYTES
+    assert second == b"b" * MIN_BYTES
 
 
-@pytest.mark.parametrize("size", [0, 1, LEAST_BYTES - 1, LEAST_BYTES, 3 * LEAST_BYTES])
-@pytest.mark.parametrize("announced", [0, LEAST_BYTES, 2 * LEAST_BYTES])
+@pytest.mark.parametrize("size", [0, 1, MIN_BYTES - 1, MIN_BYTES, 3 * MIN_BYTES])
+@pytest.mark.parametrize("announced", [0, MIN_BYTES, 2 * MIN_BYTES])
 async def test_nothing_of_the_last_body_is_in_the_next(size: int, announced: int) -> None:
     buffers = BodyBuffers()
-    buffers.keep(received(buffers, b"secret" * LEAST_BYTES))
+    buffers.keep(received(buffers, b"secret" * MIN_BYTES))
 
     assert received(buffers, b"b" * size, announced) == b"b" * size
 
@@ -56,11 +56,11 @@ async def test_nothing_of_the_last_body_is_in_the_next(size: int, announced: int
 async def test_few_are_kept_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_buffers, "KEEP_SECONDS", 0.01)
     buffers = BodyBuffers()
-    for _ in range(MOST_KEPT + 2):
+    for _ in range(MAX_KEPT + 2):
         buffers.keep(b"short")
-        buffers.keep(bytes(LEAST_BYTES))
-    assert [*map(len, buffers._kept)] == [LEAST_BYTES] * MOST_KEPT
+        buffers.keep(bytes(MIN_BYTES))
+    assert [*map(len, buffers._kept)] == [MIN_BYTES] * MAX_KEPT
 
-    buffers.keep(received(buffers, b"a" * LEAST_BYTES))  # one that was used is kept for longer
-    assert len(buffers._kept) == MOST_KEPT
+    buffers.keep(received(buffers, b"a" * MIN_BYTES))  # one that was used is kept for longer
+    assert len(buffers._kept) == MAX_KEPT
     assert await asyncio.to_thread(waiting.until, lambda: not buffers._kept)

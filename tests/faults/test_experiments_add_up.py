@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from overspill import Guard, Holdout, Policy, compare_arms
-from overspill.guard.bursts import LEAST_CALLS
+from overspill.guard.bursts import MIN_CALLS
 from overspill.transfer.sync import SyncClient
 from overspill.wire import NOTED, Arm, CohortSums
 
@@ -47,7 +47,7 @@ class Agent:
     def run(self, guard: Guard) -> None:
         for call in range(6):
             self._short(guard, call)
-        for call in range(1 + LEAST_CALLS):
+        for call in range(1 + MIN_CALLS):
             self._long(guard, call)
         self.done["bursts"] += 1
         self._burst(guard)
@@ -73,7 +73,7 @@ class Agent:
         """Run another tool again and again after it has returned too much."""
         self._output(guard, "test", f"{self.session} test\n" + LINE * 2_000, "first")
         self.done["oversized"] += 1
-        for call in range(LEAST_CALLS + 1):
+        for call in range(MIN_CALLS + 1):
             self._output(guard, "test", LINE, f"again {call}")
         self.done["bursts"] += 1
 

@@ -325,8 +325,8 @@ def stack(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     kind, _, how = request.param.partition(", ")
     if how:  # those of this test count as large: they fill segments
         monkeypatch.setattr(producing, "SEGMENT_BYTES", 1000)
-        monkeypatch.setattr(filling, "LEAST_BYTES", 100)
-        monkeypatch.setattr(filling, "LEAST_SEGMENT", 500)
+        monkeypatch.setattr(filling, "MIN_BYTES", 100)
+        monkeypatch.setattr(filling, "MIN_SEGMENT", 500)
     if kind == "sqlite":
         return Replicas(tmp_path, SqliteCopies(tmp_path))
     server: RedisServer = request.getfixturevalue("own_redis")

@@ -21,7 +21,7 @@ from overspill.guard.guard import Guard
 from overspill.mcp.growth import Watches
 from overspill.mcp.server import server as made_server
 from overspill.mcp.server.resources import NOT_FOUND
-from overspill.mcp.server.subscriptions import MOST
+from overspill.mcp.server.subscriptions import MAX_SUBSCRIPTIONS
 from overspill.transfer.sync import SyncClient
 
 from tests.client.shell import OVERSPILL
@@ -294,7 +294,7 @@ async def test_a_capture_is_watched_once_and_no_longer_than_anybody_wants_news(
         async with Client(serving, mode="legacy") as one:
             async with Client(serving, mode="legacy") as other:
                 await one.session.subscribe_resource(f"overspill://{out.id}")
-                for lines in range(MOST):
+                for lines in range(MAX_SUBSCRIPTIONS):
                     await other.session.subscribe_resource(f"overspill://{out.id}/tail/{lines + 1}")
                 shared = watched.made.captures
                 with pytest.raises(MCPError, match="at most 100"):

@@ -109,7 +109,7 @@ def line_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         for module, name, value in (
             (long_line, "SLICE_BYTES", 8),
             (matching, "SLICE_BYTES", 8),
-            (long_line, "_LEAST", 16),
+            (long_line, "_MIN_WINDOW_BYTES", 16),
             (split_line, "MAX_HELD_BYTES", 200),
             (split_line, "LOOKBEHIND_BYTES", 12),
             (search_bounds, "LOOKBEHIND_BYTES", 12),

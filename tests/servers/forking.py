@@ -39,7 +39,7 @@ STREAMS: Final = 3
 PID_BYTES: Final = 10
 """The length of what comes before the exit code in the pipe of a process's status."""
 _REQUEST_BYTES: Final = 1 << 20
-_MOST_DESCRIPTORS: Final = 1024
+_MAX_DESCRIPTORS: Final = 1024
 _NOT_FLUSHED: Final = 120
 """The exit code of a Python that could not write the last of its output."""
 
@@ -118,7 +118,7 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> _Program:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, descriptor in enumerate(descriptors[:STREAMS]):
         os.dup2(descriptor, number)
-    os.closerange(STREAMS, _MOST_DESCRIPTORS)
+    os.closerange(STREAMS, _MAX_DESCRIPTORS)
     if request.get("on_terminal"):
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
@@ -144,7 +144,7 @@ class _Forking(subprocess.Popen[Any]):
         signal.set_wakeup_fd(-1)
         asyncio._set_running_loop(None)
         first = STREAMS
-        for each in (*sorted(kept), _MOST_DESCRIPTORS):  # one that is closed tells the parent of the `exec`
+        for each in (*sorted(kept), _MAX_DESCRIPTORS):  # one that is closed tells the parent of the `exec`
             os.closerange(first, each)
             first = each + 1
         os.environ.clear()

@@ -18,7 +18,7 @@ from overspill_service.tenants.directory import Limits, Principal, Tenant
 from overspill_service.tenants.keys import hash_key, new_key
 from overspill_service.web import request_rates
 from overspill_service.web.request_rates import (
-    LEAST_SHARE,
+    MIN_SHARE,
     SCRAPES_BURST,
     SEVERAL_SECONDS,
     UNKNOWN_KEYS_BURST,
@@ -362,7 +362,7 @@ async def test_who_is_far_from_a_limit_is_not_told_of() -> None:
 
 
 def test_a_share_is_never_nothing_and_never_more_than_all() -> None:
-    assert share_of(100, 0, 1e9) == LEAST_SHARE
+    assert share_of(100, 0, 1e9) == MIN_SHARE
     assert share_of(100, 1e9, 0) == 1.0
     assert share_of(100, 300, 100) == pytest.approx(0.75)
     assert share_of(100, 10, 60) == pytest.approx(0.4)

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
     from overspill.advice.figures import ToolFigures
 
-LEAST_CAPTURES: Final = 30
-LEAST_READS: Final = 30
-MOST: Final = 0.5
+MIN_CAPTURES: Final = 30
+MIN_READS: Final = 30
+MAJORITY: Final = 0.5
 NEXT_TO_NONE: Final = 0.05
 OFTEN_AGAIN: Final = 0.2
 COVERED: Final = 0.8
 """The share of captures read at once that a larger limit should keep whole."""
-MOST_BYTES: Final = 200_000
+MAX_BYTES: Final = 200_000
 """No limit is raised beyond it: hosts cut or file away results of about this size themselves."""
-LEAST_BYTES: Final = 8_192
+MIN_BYTES: Final = 8_192
 """No limit is lowered beyond it: a notice would hardly be shorter."""
 
 
@@ -44,8 +44,8 @@ class Now(Struct, frozen=True, kw_only=True):
 
 def advice_on(figures: ToolFigures, now: Now) -> Advice:
     """Return the advice on a tool with these sums and settings."""
-    if figures.captures < LEAST_CAPTURES:
-        found = f"{figures.captures} of the {LEAST_CAPTURES} captures that advice needs"
+    if figures.captures < MIN_CAPTURES:
+        found = f"{figures.captures} of the {MIN_CAPTURES} captures that advice needs"
         return Advice(tool=figures.tool, missing=found)
     reasons: list[str] = []
     max_bytes = _raised(figures, now, reasons)
@@ -61,9 +61,9 @@ def advice_on(figures: ToolFigures, now: Now) -> Advice:
 def _raised(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
     """Return a larger limit if most captures are read at once."""
     at_once = Share.of(sum(figures.at_once.values()), figures.captures)
-    if at_once.low <= MOST or now.max_bytes >= MOST_BYTES:
+    if at_once.low <= MAJORITY or now.max_bytes >= MAX_BYTES:
         return None
-    wanted = min(_bound_of(figures.at_once, COVERED), MOST_BYTES)
+    wanted = min(_bound_of(figures.at_once, COVERED), MAX_BYTES)
     if wanted <= now.max_bytes:
         return None
     reasons.append(f"{at_once} captures were read within a minute: the notice only cost a call")
@@ -84,7 +84,7 @@ def _lowered(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
     """Return half the limit if next to no capture is read, and the tool is not run again instead."""
     read = Share.of(max(figures.read, sum(figures.at_once.values())), figures.captures)
     again = Share.of(figures.again, figures.spilled)
-    wanted = max(now.max_bytes // 2, LEAST_BYTES)
+    wanted = max(now.max_bytes // 2, MIN_BYTES)
     if read.high >= NEXT_TO_NONE or again.high >= OFTEN_AGAIN or wanted >= now.max_bytes:
         return None
     reasons.append(f"{read} captures were read: the preview was enough")
@@ -94,11 +94,11 @@ def _lowered(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
 def _strategy(modes: Mapping[str, int], now: Now, reasons: list[str]) -> str | None:
     """Return the end that most reads ask for."""
     total = sum(modes.values())
-    if total < LEAST_READS:
+    if total < MIN_READS:
         return None
     for mode, strategy, end in (("tail", "TAIL", "end"), ("head", "HEAD", "beginning")):
         asked = Share.of(modes.get(mode, 0), total)
-        if asked.low > MOST and now.strategy != strategy:
+        if asked.low > MAJORITY and now.strategy != strategy:
             reasons.append(f"{asked} reads asked for the {end}: the preview should show it")
             return strategy
     return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from overspill.advice.estimates import LEAST_GROUPS, Interval, Ratio, difference, quotient
+from overspill.advice.estimates import MIN_GROUPS, Interval, Ratio, difference, quotient
 from overspill.wire import GROUPS, Arm
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from overspill.wire import CohortRow, Experiments
 
-LEAST: Final = {"sessions": 100, "outputs": 100, "oversized": 100}
+MIN_COUNTS: Final = {"sessions": 100, "outputs": 100, "oversized": 100}
 """How many of them an arm needs for a verdict. Sessions differ a lot: of fewer an interval is too narrow."""
-LEAST_EVENTS: Final = 10
+MIN_EVENTS: Final = 10
 """Events, such as read-backs, that an arm needs for a verdict."""
 _WORDS: Final = {
     "oversized": "oversized outputs",
@@ -156,9 +156,9 @@ class _ArmSums:
 
     def missing(self, measure: Measure) -> list[str]:
         """Return what the arm needs for a verdict and does not have."""
-        needed = {"sessions": LEAST["sessions"], measure.over: LEAST[measure.over]}
+        needed = {"sessions": MIN_COUNTS["sessions"], measure.over: MIN_COUNTS[measure.over]}
         if measure.of_events:
-            needed[measure.figures[0]] = LEAST_EVENTS
+            needed[measure.figures[0]] = MIN_EVENTS
         found = {figure: self.total(figure) for figure in needed}
         said = [
             f"{found[figure]} {_WORDS.get(figure, figure)} in the arm {self.arm}, {least} needed"
@@ -166,8 +166,8 @@ class _ArmSums:
             if found[figure] < least
         ]
         groups = sum(amount > 0 for amount in self.by_group(measure.over))
-        if groups < LEAST_GROUPS:
-            said.append(f"{groups} groups with data in the arm {self.arm}, {LEAST_GROUPS} needed")
+        if groups < MIN_GROUPS:
+            said.append(f"{groups} groups with data in the arm {self.arm}, {MIN_GROUPS} needed")
         return said
 
     def report(self) -> ArmReport:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 CONFIDENCE: Final = 0.95
-LEAST_GROUPS: Final = 8
+MIN_GROUPS: Final = 8
 """Groups with data that an interval needs."""
 
 
@@ -45,12 +45,12 @@ class Ratio(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, numerators: Sequence[int], denominators: Sequence[int]) -> Ratio | None:
-        """Return the ratio of sums by group, or None for fewer than `LEAST_GROUPS` groups with data.
+        """Return the ratio of sums by group, or None for fewer than `MIN_GROUPS` groups with data.
 
         Sums of integers are exact: without a group that is far larger than all others, something is left.
         """
         groups = [(above, below) for above, below in zip(numerators, denominators, strict=True) if below > 0]
-        if len(groups) < LEAST_GROUPS:
+        if len(groups) < MIN_GROUPS:
             return None
         whole, base = (sum(column) for column in zip(*groups, strict=True))
         left_out = tuple((whole - above) / (base - below) for above, below in groups)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from overspill.agent_tools.inspect_request import InspectRequest
     from overspill.agent_tools.repeated_looks import RepeatedLooks
 
-_LEAST_BYTES: Final = 256
+_MIN_BYTES: Final = 256
 """The least bytes of text to read, however small the limit is."""
-_MOST_BYTES: Final = 64 * 1024
+_MAX_BYTES: Final = 64 * 1024
 _SPARE: Final = 0.95
 """Aim a little below the limit: the next answer's text may need more escapes than this one's."""
 _MANY_TOKENS: Final = 999_999
@@ -42,7 +42,7 @@ class AnswerFitter:
         while size > room and isinstance(found, wire.Waited):  # a second wait would wait for something else
             answer = _without_beginning(answer, size - room)
             size = _size(answer)
-        if size > room and self.max_bytes > _LEAST_BYTES:
+        if size > room and self.max_bytes > _MIN_BYTES:
             other_fields = size - _size({"content": answer["content"], "matches": answer["matches"]})
             share = max(0.0, room - other_fields) / (size - other_fields)
             self.max_bytes = _bounded(int(min(share * _SPARE, _SPARE) * self.max_bytes))
@@ -51,7 +51,7 @@ class AnswerFitter:
 
 
 def _bounded(max_bytes: int) -> int:
-    return max(_LEAST_BYTES, min(_MOST_BYTES, max_bytes))
+    return max(_MIN_BYTES, min(_MAX_BYTES, max_bytes))
 
 
 def _size(answer: Answer) -> int:

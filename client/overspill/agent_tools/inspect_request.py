@@ -33,8 +33,8 @@ USUAL_CHARS: Final = 20_000
 """Characters of a whole answer, as JSON. Hosts cut what tools return at 30,000 to 50,000."""
 OTHER_FIELDS_CHARS: Final = 1_500
 """About the characters of an answer without its text."""
-MOST_CHARS: Final = ANSWER_CHARS
-LEAST_CHARS: Final = 2_000
+MAX_CHARS: Final = ANSWER_CHARS
+MIN_CHARS: Final = 2_000
 """The bounds of `max_chars`."""
 LINES: Final = 50
 """The default number of lines."""
@@ -42,7 +42,7 @@ WAIT_SECONDS: Final = 45
 """Hosts end calls of tools after a minute or more."""
 _IMPLIED_MODES: Final = (("pattern", "grep"), ("start", "range"), ("end", "range"))
 """The mode that an argument implies if no mode is given."""
-_MOST_QUOTED: Final = 100
+_MAX_QUOTED: Final = 100
 _NO_HANDLE: Final = "Object missing required field `capture`"
 _PLAIN_WORDS: Final = (
     ("Expected `int`, got `str`", "Expected a whole number"),
@@ -91,7 +91,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
         bool, argument("grep: return matches as objects with the lines around them, without content.")
     ] = False
     max_chars: Annotated[
-        int, argument("The most characters of the whole answer.", minimum=LEAST_CHARS, maximum=MOST_CHARS)
+        int, argument("The most characters of the whole answer.", minimum=MIN_CHARS, maximum=MAX_CHARS)
     ] = USUAL_CHARS
     timeout_seconds: Annotated[
         float, argument("wait: at most this many seconds.", minimum=0, maximum=wire.MAX_WAIT_SECONDS)
@@ -205,9 +205,9 @@ def _checked(request: InspectRequest) -> InspectRequest:
         capture = wire.CALL_PREFIX + wire.fit(capture.removeprefix(wire.CALL_PREFIX))
     if mode == "wait" and not (request.cursor or "0").isdecimal():
         raise InvalidArguments("mode wait needs a number as cursor: copy it from `next` of the last answer")
-    max_chars = min(MOST_CHARS, max(LEAST_CHARS, request.max_chars))
+    max_chars = min(MAX_CHARS, max(MIN_CHARS, request.max_chars))
     return msgspec.structs.replace(request, capture=capture, max_chars=max_chars)
 
 
 def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}…")
+    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from overspill.agent_tools import inspect_output, list_captures
 from overspill.agent_tools.capture_source import CaptureSource
-from overspill.agent_tools.inspect_request import MOST_CHARS, USUAL_CHARS
+from overspill.agent_tools.inspect_request import MAX_CHARS, USUAL_CHARS
 from overspill.agent_tools.repeated_looks import RepeatedLooks
 from overspill.agent_tools.terminal_output import terminal_tool
 
@@ -68,6 +68,6 @@ def _bounded(given: Arguments, max_chars: int | None) -> Arguments:
 def _bounded_schema(schema: dict[str, Any], max_chars: int | None) -> dict[str, Any]:
     if max_chars is None:
         return schema
-    bounds = {"default": min(USUAL_CHARS, max_chars), "maximum": min(MOST_CHARS, max_chars)}
+    bounds = {"default": min(USUAL_CHARS, max_chars), "maximum": min(MAX_CHARS, max_chars)}
     properties = schema["properties"]
     return {**schema, "properties": {**properties, "max_chars": {**properties["max_chars"], **bounds}}}

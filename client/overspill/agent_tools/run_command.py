@@ -36,7 +36,7 @@ A long output is stored whole; output then is a notice with a preview, and overs
 with which inspect_output reads the rest. If timed_out, the command and its children were ended. The command
 has no standard input. On failure, error says what is wrong and what to do."""
 SECONDS: Final = 120
-MOST_SECONDS: Final = 3600
+MAX_SECONDS: Final = 3600
 _GRACE_SECONDS: Final = 2.0
 """Seconds that a command may take to end when it is told to, before it is killed."""
 
@@ -47,7 +47,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     command: Annotated[str, argument("What the shell runs.")]
     directory: Annotated[str, argument("Where it runs, relative to the usual directory.")] = "."
     timeout_seconds: Annotated[
-        int, argument("End it after this many seconds.", minimum=1, maximum=MOST_SECONDS)
+        int, argument("End it after this many seconds.", minimum=1, maximum=MAX_SECONDS)
     ] = SECONDS
 
     @classmethod
@@ -56,7 +56,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         asked = request_of(cls, arguments, NAME)
         if not asked.command.strip() or "\0" in asked.command + asked.directory:
             raise InvalidArguments("the command must have text, and no NUL characters")
-        seconds = min(max(asked.timeout_seconds, 1), MOST_SECONDS)
+        seconds = min(max(asked.timeout_seconds, 1), MAX_SECONDS)
         return msgspec.structs.replace(asked, timeout_seconds=seconds)
 
 

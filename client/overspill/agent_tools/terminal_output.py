@@ -39,7 +39,7 @@ TERMINAL_VARIABLE: Final = "OVERSPILL_TERMINAL"
 """The variable in which programs inside a terminal find its handle."""
 _MODES: Final = ("tail", "head", "all")
 _PAGE_LINES: Final = 500
-_MOST_LOOKED_AT: Final = 200
+_MAX_LOOKED_AT: Final = 200
 _NAME_CHARS: Final = 200
 
 
@@ -113,7 +113,7 @@ async def _find_terminal(client: Client, session: str, terminal: str) -> wire.En
     terminal = without_punctuation(terminal)
     for state in (wire.State.LIVE, None):
         for where in dict.fromkeys((session, "")):
-            page = await client.list(session=where, state=state, limit=_MOST_LOOKED_AT)
+            page = await client.list(session=where, state=state, limit=_MAX_LOOKED_AT)
             if found := [each for each in page.captures if _is_meant(each, terminal)]:
                 return max(found, key=_last_active)
     what = f"no terminal has the name {terminal[:_NAME_CHARS]!r}" if terminal else "there is no terminal"

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from overspill.cli.printable import printable_line
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-_MOST_CAPTURES: Final = 100
+_MAX_CAPTURES: Final = 100
 """How many captures are offered: the newest ones."""
 _SECONDS: Final = 2.0
 """How long a person who presses Tab waits for the service."""
@@ -39,7 +39,7 @@ def _capture(context: click.Context, _parameter: click.Parameter, begun: str) ->
     url, key = (context.params.get(name) or context.find_root().params.get(name) for name in ("url", "key"))
     try:
         with SyncClient(url, key, timeout=_SECONDS, connect_timeout=_SECONDS, retries=0) as client:
-            captures = client.list(limit=_MOST_CAPTURES).captures
+            captures = client.list(limit=_MAX_CAPTURES).captures
     except (OverspillError, ValueError):
         return []
     return [

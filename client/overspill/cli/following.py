@@ -15,7 +15,7 @@ from overspill.reading.text import decode, seam, strip_escapes
 if TYPE_CHECKING:
     from overspill.cli.invocation import Invocation
 
-_MOST_HELD: Final = 64 * 1024
+_MAX_HELD: Final = 64 * 1024
 _LINE_END: Final = re.compile(r"\r*\n")
 _ERASE: Final = "\r\x1b[K"
 
@@ -30,7 +30,7 @@ class FollowedText:
         """Return the text that can be shown."""
         data = self._held + content.encode()
         cut = len(data) if is_last else seam(data, len(data))
-        if len(data) - cut > _MOST_HELD:
+        if len(data) - cut > _MAX_HELD:
             cut = len(data)
         self._held = data[cut:]
         return self._decoder.feed(strip_escapes(data[:cut]), last=is_last)
@@ -49,7 +49,7 @@ class FollowedTerminal:
     def feed(self, content: str, *, is_last: bool = False) -> str:
         """Return the text that can be shown, whose beginning erases what was drawn before."""
         data = self._held + content.encode()
-        cut = len(data) if is_last or len(data) > _MOST_HELD else data.rfind(b"\n") + 1
+        cut = len(data) if is_last or len(data) > _MAX_HELD else data.rfind(b"\n") + 1
         self._held = data[cut:]
         whole, erased = self._shown(data[:cut]), _ERASE if self._drawn else ""
         drawn = self._shown(self._held.rstrip(b"\r")).rpartition("\n")[2] if self._is_drawn else ""

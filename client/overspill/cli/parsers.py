@@ -14,7 +14,7 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST: Final = 100 * 365 * 86_400
 _PART: Final = re.compile(r"(\d+)\s*([smhdw]?)\s*", re.ASCII)
 _DURATION: Final = re.compile(r"\d{1,99}|(?:\d{1,99}\s*[smhdw]\s*)+", re.ASCII)
-_MOST_LINES: Final = 2**53
+_MAX_LINES: Final = 2**53
 _PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
 _LAST_PORT: Final = 65_535
 _LINES: Final = re.compile(r"(\d{0,15})(:?)(\d{0,15})", re.ASCII)
@@ -54,7 +54,7 @@ def line_range(text: str) -> tuple[int, int | None]:
 
 def tail_of(text: str, *, least: int = 1) -> tuple[int | None, int]:
     """Parse `20` into no start and 20 lines, and `+20` into a start at line 20 and 0 lines."""
-    if not (text.removeprefix("+").isdecimal() and text.isascii()) or not least <= int(text) <= _MOST_LINES:
+    if not (text.removeprefix("+").isdecimal() and text.isascii()) or not least <= int(text) <= _MAX_LINES:
         raise click.BadParameter(f"{text!r} is not a number of lines: use 20, or +20 to start with line 20")
     return (int(text), 0) if text.startswith("+") else (None, int(text))
 

@@ -34,8 +34,8 @@ _SLOW_MODULES: Final = frozenset({"overspill.transfer.transport", "overspill.tra
 _IMPORT_SECONDS: Final = 20.0
 _ASK_SECONDS: Final = 2.0
 """Seconds within which the service must say whether it has a capture that it did not acknowledge."""
-_MOST_OUTLASTING: Final = 8
-_MOST_OUTLASTING_BYTES: Final = 64 * 1024 * 1024
+_MAX_OUTLASTING: Final = 8
+_MAX_OUTLASTING_BYTES: Final = 64 * 1024 * 1024
 """The most uploads that go on after their agents got a notice, and their bytes. One alone may be larger."""
 
 
@@ -115,8 +115,8 @@ class ServiceDestination:
     def _adopt(self, upload: Upload) -> bool:
         """Let the upload go on. Return False if too many do already."""
         others = sum(each.size for each in self._outlasting)
-        is_many = len(self._outlasting) >= _MOST_OUTLASTING
-        if is_many or (others and others + upload.size > _MOST_OUTLASTING_BYTES):
+        is_many = len(self._outlasting) >= _MAX_OUTLASTING
+        if is_many or (others and others + upload.size > _MAX_OUTLASTING_BYTES):
             return False
         self._outlasting.add(upload)
         upload.settled.add_done_callback(lambda _: self._outlasting.discard(upload))

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from overspill.execution.fair_queue import Queued
 
-MOST: Final = 24
+MAX_OUTPUTS: Final = 24
 """Outputs on their way at the same time."""
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 """Their bytes together; one that is larger goes alone."""
-MOST_LIVE: Final = 8
+MAX_LIVE: Final = 8
 """Pieces of growing streams on their way at the same time."""
 QUEUE_SECONDS: Final = 60.0
 """Seconds that an output waits for a slot, if the spool can keep it instead."""
@@ -48,12 +48,12 @@ class Waiter(Protocol):
 
 
 class Slots:
-    """The slots of one service or disk: `most` outputs with `MOST_BYTES` together. For the loop thread alone.
+    """The slots of one service or disk: `most` outputs with `MAX_BYTES` together. For the loop thread alone.
 
     At most `most_waiting` bytes wait for a slot.
     """
 
-    def __init__(self, most: int = MOST, *, most_waiting: int) -> None:
+    def __init__(self, most: int = MAX_OUTPUTS, *, most_waiting: int) -> None:
         self._most, self._most_waiting = most, most_waiting
         self._taken = 0
         self._taken_bytes = 0
@@ -115,7 +115,7 @@ class Slots:
             self._grant(waiter, place.size)
 
     def _fits(self, size: int) -> bool:
-        is_room = self._taken < self._most and self._taken_bytes + size <= MOST_BYTES
+        is_room = self._taken < self._most and self._taken_bytes + size <= MAX_BYTES
         return is_room or not self._taken
 
     def _grant(self, waiter: Waiter, size: int) -> None:
@@ -176,7 +176,7 @@ _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, weakref.WeakValueD
 )
 
 
-def slots_of(target: str, most_waiting: int, most: int = MOST) -> Slots:
+def slots_of(target: str, most_waiting: int, most: int = MAX_OUTPUTS) -> Slots:
     """Return the slots that all guards of this process share, for a service or a folder that is in use."""
     slots = _of_loops.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
     return slots.setdefault(target, Slots(most, most_waiting=most_waiting))
@@ -184,4 +184,4 @@ def slots_of(target: str, most_waiting: int, most: int = MOST) -> Slots:
 
 def live_slots_of(url: str) -> Slots:
     """Return the slots for pieces of growing streams. Finished outputs have others, so these do not wait."""
-    return slots_of(f"live {url}", sys.maxsize, MOST_LIVE)
+    return slots_of(f"live {url}", sys.maxsize, MAX_LIVE)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("overspill.state")
 
 _QUIET_SECONDS: Final = 60.0
-_MOST_KEYS: Final = 1_000
+_MAX_KEYS: Final = 1_000
 """Keys of one service that are remembered, so that keys which come and go take no memory."""
 
 
@@ -43,7 +43,7 @@ class _States:
         with self._lock:
             of_url = self.failing.setdefault(url, {})
             is_first = outcome not in of_url.values()
-            if len(of_url) >= _MOST_KEYS and spool not in of_url:
+            if len(of_url) >= _MAX_KEYS and spool not in of_url:
                 del of_url[next(iter(of_url))]
             of_url[spool] = outcome
             return is_first

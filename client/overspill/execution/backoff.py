@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-_MOST_DOUBLINGS = 30
+_MAX_DOUBLINGS = 30
 
 
 class Backoff(NamedTuple):
@@ -21,7 +21,7 @@ class Backoff(NamedTuple):
 
     def bound(self, failures: int) -> float:
         """Return the longest wait, in seconds, after `failures` earlier failures."""
-        return min(self.longest, self.first * float(1 << min(failures, _MOST_DOUBLINGS)))
+        return min(self.longest, self.first * float(1 << min(failures, _MAX_DOUBLINGS)))
 
     def pause(self, failures: int) -> float:
         """Return how many seconds to wait, drawn at random."""

@@ -17,7 +17,7 @@ from overspill.execution.waiting import in_trio
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
-_MOST_EACH_ITERATION: Final = 16
+_MAX_EACH_ITERATION: Final = 16
 
 
 class _Pace:
@@ -37,7 +37,7 @@ class _Pace:
         await waiting
 
     def _begin_next(self, loop: AbstractEventLoop) -> None:
-        left = _MOST_EACH_ITERATION
+        left = _MAX_EACH_ITERATION
         while self._waiting and left:
             waiting = self._waiting.popleft()
             if not waiting.done():  # it was cancelled

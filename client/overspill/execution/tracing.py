@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Link, Span, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
 
-MOST_CHARS: Final = 128
+MAX_CHARS: Final = 128
 """Characters of a text in a span, at most: tools and their calls have any names."""
 _TRACEPARENT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 """Version 00 of https://www.w3.org/TR/trace-context/: trace, span, flags."""
@@ -126,7 +126,7 @@ def fail(span: Span | None, kind: str) -> None:
 
 def text(value: str) -> str:
     """Return a text as a span may have it: bounded, and without what UTF-8 cannot encode."""
-    return value[:MOST_CHARS].encode(errors="replace").decode()
+    return value[:MAX_CHARS].encode(errors="replace").decode()
 
 
 def inject(headers: MutableMapping[str, str]) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 WINDOW_SECONDS: Final = 120.0
 """How long after a notice the tool's further outputs are counted."""
-LEAST_CALLS: Final = 3
+MIN_CALLS: Final = 3
 """Outputs in that time that make a burst."""
-_MOST: Final = 10_000
+_MAX_FOLLOWED: Final = 10_000
 """Notices that are remembered at once, the latest ones."""
 
 
@@ -41,7 +41,7 @@ class Bursts:
     def reset_after_fork(self) -> None:
         """Start a forked child without notices: the parent follows its own."""
         self._lock = threading.RLock()  # a signal handler may guard an output while this thread holds it
-        self._following: Latest[tuple[str, str], _Follow] = Latest(_MOST)
+        self._following: Latest[tuple[str, str], _Follow] = Latest(_MAX_FOLLOWED)
 
     def add_output(self, session: str, tool: str) -> bool:
         """Count one output. Return True if it is the one that completes a burst."""
@@ -54,9 +54,9 @@ class Bursts:
                 return False
             follow.calls += 1
             is_late = self._clock() - follow.since > WINDOW_SECONDS
-            if is_late or follow.calls >= LEAST_CALLS:
+            if is_late or follow.calls >= MIN_CALLS:
                 del self._following[key]
-            return not is_late and follow.calls >= LEAST_CALLS
+            return not is_late and follow.calls >= MIN_CALLS
 
     def add_notice(self, session: str, tool: str) -> None:
         """Follow the tool from now on, unless it is being followed: one burst counts once."""

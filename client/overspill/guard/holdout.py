@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KEEP_BYTES: Final = 200_000
-MOST_KEPT_BYTES: Final = 8 * 1024 * 1024
+MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,8 @@ class Holdout:
         if self.share == 1:
             raise ValueError("share must be less than 1: nothing would be left to compare with")
         number_checks.whole("keep_bytes", self.keep_bytes)
-        if self.keep_bytes > MOST_KEPT_BYTES:
-            raise ValueError(f"keep_bytes must be at most {MOST_KEPT_BYTES}, not {self.keep_bytes}")
+        if self.keep_bytes > MAX_KEPT_BYTES:
+            raise ValueError(f"keep_bytes must be at most {MAX_KEPT_BYTES}, not {self.keep_bytes}")
         if not (self.policy is None or isinstance(self.policy, Policy)):
             raise TypeError(f"policy must be a Policy, not {self.policy!r}")
 

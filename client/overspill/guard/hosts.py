@@ -14,7 +14,7 @@ from overspill.text.limits import UNLIMITED, Limits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LEAST_CHARS_PER_TOKEN: Final = 2
+_MIN_CHARS_PER_TOKEN: Final = 2
 """Nearly every text has more characters in a token."""
 
 
@@ -35,7 +35,7 @@ class Host(NamedTuple):
 
 def fitting_chars(limits: Limits) -> int:
     """Return the longest length of an ASCII text within the limits in bytes, characters and tokens of 2."""
-    by_tokens = UNLIMITED if limits.max_tokens is None else limits.max_tokens * _LEAST_CHARS_PER_TOKEN
+    by_tokens = UNLIMITED if limits.max_tokens is None else limits.max_tokens * _MIN_CHARS_PER_TOKEN
     return min(limits.max_bytes, limits.max_chars or UNLIMITED, by_tokens)
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 TOO_MUCH_TOGETHER: Final = "too long beside the other results of this turn"
-_MOST_TOOLS: Final = 1000
+_MAX_TOOLS: Final = 1000
 _SPILLS: Final = Verdict(TOO_LONG)
 
 
@@ -81,7 +81,7 @@ class Pipeline:
         policies = (self.policy,) if self.trial is None else self.trial.policies
         path = FastPath(policies, tool, self.tally.inline(tool), self)
         path.is_followed = self.trial is not None
-        if len(self._fast_paths) < _MOST_TOOLS:
+        if len(self._fast_paths) < _MAX_TOOLS:
             self._fast_paths[tool] = path
         return path
 

@@ -96,7 +96,7 @@ class Policy:
     preview_bytes: int = defaults.PREVIEW_BYTES
     preview_lines: int = 100
     lost_preview_bytes: int | None = 4 * defaults.PREVIEW_BYTES
-    least_gain: float | None = defaults.LEAST_GAIN
+    least_gain: float | None = defaults.MIN_GAIN
     identical: bool = True
     max_stream_bytes: int = defaults.MAX_STREAM_BYTES
     ttl: int | None = None

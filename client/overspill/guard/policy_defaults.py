@@ -6,7 +6,7 @@ from typing import Final
 
 MAX_LINES: Final = 2_000
 PREVIEW_BYTES: Final = 2_048
-LEAST_GAIN: Final = 0.33
+MIN_GAIN: Final = 0.33
 """The share of an output that its notice must save."""
 INLINE_CHARS: Final = 5_000
 INLINE_LINES: Final = 100

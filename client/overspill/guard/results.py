@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SAMPLE: Final = notice.truncated(Facts(id="", tool="", size=0, lines=0, preview="", reader=""), "a sample")
 """A notice for trying whether one can be put into an output."""
 
-_MOST_SHOWN: Final = 0.67
+_MAX_SHOWN: Final = 0.67
 """The share of an output above its limits that its copy may still show beside a notice."""
 
 
@@ -107,4 +107,4 @@ def _shows_it_still(value: Any, spill: Spill) -> bool:
     if spill.is_small or not isinstance(spill.shape, Envelope):
         return False
     size = text_bytes(value, keeps_messages=spill.shape.keeps_messages)
-    return size > max(spill.policy.limits(spill.origin.tool).max_bytes, spill.shape.size * _MOST_SHOWN)
+    return size > max(spill.policy.limits(spill.origin.tool).max_bytes, spill.shape.size * _MAX_SHOWN)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from overspill.shapes.stream_shapes import StreamShape
 
 _END: Final = object()
-_MOST_LOST: Final = 64 * 1024 * 1024
+_MAX_LOST: Final = 64 * 1024 * 1024
 """Bytes of a stream that are read if nothing can store it: enough for a preview."""
 
 
@@ -267,5 +267,5 @@ def _most_kept(storage: Storage, policy: Policy) -> int:
     for band in reversed(policy.bands):
         if storage.has_any(band.destinations):
             break
-        most = min(most, band.above or _MOST_LOST)
+        most = min(most, band.above or _MAX_LOST)
     return most if storage.largest is None else min(most, storage.largest)

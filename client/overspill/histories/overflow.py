@@ -28,10 +28,10 @@ from overspill.shapes.fields import get
 
 __all__ = ["Overflow", "OverflowKind", "is_overflow", "overflow"]
 
-_MOST_ERRORS: Final = 32
+_MAX_ERRORS: Final = 32
 _MAX_BODY: Final = 64 * 1024
 _MAX_DEPTH: Final = 5
-_MOST_FIELDS: Final = 200
+_MAX_FIELDS: Final = 200
 _TOO_LARGE: Final = 413
 _RATES: Final = frozenset({429})
 _REFUSALS: Final = frozenset({401, 402, 403, 404})
@@ -66,7 +66,7 @@ def overflow(error: object) -> Overflow | None:
     """
     found: Overflow | None = None
     waiting, seen = [error], list[object]()
-    while waiting and len(seen) < _MOST_ERRORS:
+    while waiting and len(seen) < _MAX_ERRORS:
         current = waiting.pop(0)
         if any(current is other for other in seen):
             continue
@@ -89,7 +89,7 @@ def _inner(error: BaseException, evidence: _Evidence) -> list[object]:
     """
     inner: list[object] = []
     if isinstance(error, BaseExceptionGroup):
-        inner += error.exceptions[:_MOST_ERRORS]
+        inner += error.exceptions[:_MAX_ERRORS]
     if error.__cause__ is not None:
         inner.append(error.__cause__)
     elif error.__context__ is not None and not error.__suppress_context__ and evidence.status is None:
@@ -142,7 +142,7 @@ class _Evidence:
     def add_body(self, body: object, depth: int = 0) -> None:
         """Add an error body in any form. JSON in a text is parsed."""
         self.fields += 1
-        if depth > _MAX_DEPTH or self.fields > _MOST_FIELDS:
+        if depth > _MAX_DEPTH or self.fields > _MAX_FIELDS:
             return
         if isinstance(body, (bytes, bytearray)):
             body = bytes(body[:_MAX_BODY]).decode(errors="replace")
@@ -154,7 +154,7 @@ class _Evidence:
             for name in _FIELDS:
                 self.add_field(name, get(body, name), depth)
         elif isinstance(body, (list, tuple)):
-            for item in body[:_MOST_FIELDS]:
+            for item in body[:_MAX_FIELDS]:
                 self.add_body(item, depth + 1)
 
     def add_field(self, name: str, value: object, depth: int = 0) -> None:

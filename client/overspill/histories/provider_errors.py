@@ -94,7 +94,7 @@ _OTHER: Final = re.compile(
 
 # OpenAI limits single strings. Names and ids have small limits, which no result that spills could meet.
 _STRING: Final = re.compile(r"string too long.{1,40}maximum length ([\d,]+)(?:.{1,40}length ([\d,]+))?")
-_LEAST_STRING: Final = 10_000
+_MIN_STRING: Final = 10_000
 
 _NUMBER: Final = "[0-9,]+"
 
@@ -224,7 +224,7 @@ def single_request(text: str) -> Overflow | None:
 def _one_string(text: str) -> Overflow | None:
     found = _STRING.search(text)
     limit = None if found is None else _int(found.group(1))
-    if found is None or limit is None or limit < _LEAST_STRING:
+    if found is None or limit is None or limit < _MIN_STRING:
         return None
     return sized(OverflowKind.PAYLOAD, limit, _int(found.group(2)))
 

@@ -34,7 +34,7 @@ MAX_COMPACTIONS: Final = 3
 _TIGHTEST_CHARS: Final = 500
 """Characters kept of a result in the last round, if shortening all to `KEPT_CHARS` did not help."""
 _TIGHTEST_PREVIEW_BYTES: Final = 100
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 """Captures that the note of an error names."""
 
 
@@ -222,7 +222,7 @@ class _Recovery:
     def _with_note(self, error: Exception) -> Exception:
         """Return `error` with a note of what was tried."""
         captures = [guarded.capture for guarded in self.spilled if guarded.capture is not None]
-        named = ", ".join([*captures[:_MOST_NAMED], *(["…"] if len(captures) > _MOST_NAMED else [])])
+        named = ", ".join([*captures[:_MAX_NAMED], *(["…"] if len(captures) > _MAX_NAMED else [])])
         error.add_note(
             f"Overspill: still too large after {quantities.plural(self.compactions, 'compaction')} and with "
             f"{quantities.plural(len(self.spilled), 'tool result')} spilled{f' ({named})' if named else ''}."

@@ -14,7 +14,7 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, McpSdkServerConfig
 from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-from overspill.agent_tools.inspect_request import MOST_CHARS
+from overspill.agent_tools.inspect_request import MAX_CHARS
 from overspill.guard.guard import Guard
 from overspill.integrations.adapter import Adapter, adapter_for
 from overspill.integrations.agent_programs.claude_failures import EVENT as FAILED
@@ -133,6 +133,6 @@ def _wire_tool(tool: AgentTool) -> Tool:
             "description": tool.description,
             "inputSchema": dict(tool.parameters),
             "annotations": {"readOnlyHint": True, "openWorldHint": False},
-            "_meta": {"anthropic/maxResultSizeChars": MOST_CHARS, "anthropic/alwaysLoad": True},
+            "_meta": {"anthropic/maxResultSizeChars": MAX_CHARS, "anthropic/alwaysLoad": True},
         }
     )

@@ -39,7 +39,7 @@ SECONDS: Final = 10.0
 """How long a request waits for its results to be spilled; then it passes as it came."""
 REMEMBERED_SECONDS: Final = 600.0
 """How long after its capture a result is stored again, in case somebody has deleted it."""
-MOST_RESULTS: Final = 2_000
+MAX_RESULTS: Final = 2_000
 _FIELDS: Final = "messages", "input"
 """The fields in which requests have their conversation: completions and Anthropic's messages; responses."""
 
@@ -48,12 +48,12 @@ class RepeatingGuard(Guard):
     """A guard that gets the same results again with every request of a conversation.
 
     What it captured is neither sent nor counted again for a while, and its notice stays the same, byte for
-    byte. It remembers the last `MOST_RESULTS` results.
+    byte. It remembers the last `MAX_RESULTS` results.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._captured: Latest[bytes, tuple[float, Guarded]] = Latest(MOST_RESULTS)
+        self._captured: Latest[bytes, tuple[float, Guarded]] = Latest(MAX_RESULTS)
 
     async def process(self, result: Any, **facts: Any) -> Guarded:
         """Do the same as `Guard.process`."""

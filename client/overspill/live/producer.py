@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from overspill.live.pending_writes import PendingWrites
     from overspill.live.ports import LiveService
 
-MOST_BYTES: Final = wire.MAX_UNSTORED + wire.MAX_APPEND
+MAX_BYTES: Final = wire.MAX_UNSTORED + wire.MAX_APPEND
 """The most bytes that a producer keeps: those that the service may still lose, and the next append."""
 _WORTH_A_THREAD: Final = 128 * 1024
 """More bytes than this are masked and hashed in another thread: that takes longer than the switch."""
@@ -64,7 +64,7 @@ class Producer:
         """Whether another write is accepted at once. For any thread."""
         # Counted in the order in which bytes move on: bytes that move meanwhile may count twice, but count.
         waiting = self._pending.size + self._pending.preparing
-        return waiting + (0 if self.sender.failure is not None else len(self._unstored)) < MOST_BYTES
+        return waiting + (0 if self.sender.failure is not None else len(self._unstored)) < MAX_BYTES
 
     @property
     def has_given_up(self) -> bool:

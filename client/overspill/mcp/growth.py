@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from overspill import wire
-from overspill.agent_tools.inspect_request import LEAST_CHARS
+from overspill.agent_tools.inspect_request import MIN_CHARS
 from overspill.execution.backoff import Backoff
 from overspill.text import quantities
 
@@ -75,7 +75,7 @@ class Watch:
 
     async def _look(self, after: Growth | None = None) -> Answer:
         """Return the capture's growth: at once, or when there is more than `after`, or after a minute."""
-        asked: dict[str, Any] = {"capture": self._capture, "mode": "wait", "max_chars": LEAST_CHARS}
+        asked: dict[str, Any] = {"capture": self._capture, "mode": "wait", "max_chars": MIN_CHARS}
         if after is None:
             return await self._inspecting.acall({**asked, "timeout_seconds": 0})
         news = {"pattern": _ANYTHING, "lines": 1, "cursor": str(after.total_bytes)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from overspill.agent_tools.inspect_request import MOST_CHARS
+from overspill.agent_tools.inspect_request import MAX_CHARS
 
 if TYPE_CHECKING:
     from overspill.agent_tools.agent_tool import AgentTool, Answer
@@ -39,7 +39,7 @@ def definition(tool: AgentTool, revision: str, *, name: str | None = None) -> di
         "name": name or tool.name,
         "description": tool.description,
         "inputSchema": dict(tool.parameters),
-        "_meta": {MAX_RESULT_CHARS: MOST_CHARS},
+        "_meta": {MAX_RESULT_CHARS: MAX_CHARS},
     }
     if revision >= _ANNOTATIONS_SINCE:
         known["annotations"] = {

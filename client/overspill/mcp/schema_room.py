@@ -28,7 +28,7 @@ _REFUSING: Final = frozenset({
     *("dependentSchemas", "dependencies"),
 })  # fmt: skip
 """The keywords with which a schema may refuse an entry that it names."""
-_LEAST_SIZES: Final = ("minItems", "minLength", "minProperties")
+_MIN_SIZES: Final = ("minItems", "minLength", "minProperties")
 _FEW: Final = 20
 _SHORT_FORMATS: Final = frozenset(
     ("date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
@@ -97,7 +97,7 @@ def wants_length(schema: Any) -> bool:
 
 
 def _is_long(schema: dict[str, Any]) -> bool:
-    sizes = [schema[word] for word in _LEAST_SIZES if isinstance(schema.get(word), int | float)]
+    sizes = [schema[word] for word in _MIN_SIZES if isinstance(schema.get(word), int | float)]
     return max(sizes, default=0) > _FEW
 
 

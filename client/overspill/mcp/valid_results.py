@@ -31,7 +31,7 @@ _LAST_RESORT: Final = 2
 """The attempts after this one wait until nothing else is left to cut."""
 _KEPT_KEYS: Final = 20
 """An object with more keys than this is a table, of which the first stay."""
-_MOST_STEPS: Final = 200
+_MAX_STEPS: Final = 200
 """Cuts that are tried, before the result is left as long as it is."""
 _Path: TypeAlias = tuple[str, ...]
 """The path to a value: the keys down to it, with `*` for every index of a list and every key of a table."""
@@ -142,7 +142,7 @@ def shortened(content: Any, max_chars: int, is_valid: Callable[[Any], bool]) -> 
 def _cut_copy(content: Any, max_chars: int, is_valid: Callable[[Any], bool]) -> Any:
     root = [json.loads(json.dumps(content))]
     tried: Counter[_Path] = Counter()
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         groups: dict[_Path, _Group] = {}
         if _measure(root, 0, (), groups) <= max_chars:
             break

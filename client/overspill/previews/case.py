@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from overspill.text.limits import Limits
 
 
-_MOST_READ_BYTES: Final = 128 * 1024
+_MAX_READ_BYTES: Final = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Case:
 
     def excerpt(self, limits: Limits) -> Excerpt | None:
         """Return the part of the output that a cut to `limits` may keep; None if the output is not text."""
-        return self.previews.excerpt(self.body, self.extent, min(limits.max_bytes, _MOST_READ_BYTES) * 2)
+        return self.previews.excerpt(self.body, self.extent, min(limits.max_bytes, _MAX_READ_BYTES) * 2)
 
     def preview(self, *, has_failed: bool) -> str:
         """Return the preview of the output within `shown`. Makes it once."""

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from overspill.previews.notice_facts import Facts, StoreResult
 
 
-_MOST_STATUS_CHARS: Final = 60
+_MAX_STATUS_CHARS: Final = 60
 _EXIT: Final = re.compile(r"exit(?:ed)?(?: code| status| with)?[ :=]*(-?\d{1,10})", re.IGNORECASE)
 _SUCCEEDED: Final = frozenset(
     {"ok", "success", "succeeded", "successful", "completed", "complete", "passed", "done"}
 )
 _FAILED: Final = frozenset({"error", "failed", "failure", "fail", "errored"})
-_MOST_KINDS: Final = 4
+_MAX_KINDS: Final = 4
 """Kinds of masked secrets that a notice names."""
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """The months in English: `strftime` writes them in the language of the process's locale."""
@@ -32,7 +32,7 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 
 def status_words(status: str) -> str:
     """Return words such as `failed: exit 3`. An unknown status is kept, cut to 60 characters."""
-    text = for_model(status[:_MOST_STATUS_CHARS])
+    text = for_model(status[:_MAX_STATUS_CHARS])
     if found := _EXIT.fullmatch(text):
         code = int(found[1])
         return f"{'failed' if code else 'succeeded'}: exit {code}"
@@ -73,8 +73,8 @@ def masked_words(facts: Facts) -> str:
     if not facts.masked:
         return ""
     total, kinds = sum(facts.masked.values()), sorted(facts.masked)
-    more = f" and {len(kinds) - _MOST_KINDS} more kinds" if len(kinds) > _MOST_KINDS else ""
-    named = ", ".join(f"{kind}={facts.masked[kind]}" for kind in kinds[:_MOST_KINDS])
+    more = f" and {len(kinds) - _MAX_KINDS} more kinds" if len(kinds) > _MAX_KINDS else ""
+    named = ", ".join(f"{kind}={facts.masked[kind]}" for kind in kinds[:_MAX_KINDS])
     return f" {quantities.plural(total, 'secret')} masked: {named}{more}."
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from overspill.text.sanitize import ANSI
 
-_MOST: Final = 6
+_MAX_PREFIXES: Final = 6
 """Parts of one prefix that are taken off."""
 _LONGEST: Final = 200
 """Characters of a prefix that are looked at for another part of it."""
@@ -62,7 +62,7 @@ def message(line: str) -> str:
     begin = 0
     if _MARKS.search(line, 0, _FAR) is None:
         return line
-    for _ in range(_MOST):
+    for _ in range(_MAX_PREFIXES):
         part = _PART.match(line, begin)
         if part is None or part.end() == begin or part.end() > _LONGEST:
             break

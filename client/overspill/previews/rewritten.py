@@ -11,7 +11,7 @@ from overspill.text.sanitize import sanitize
 
 _RETURN: Final = re.compile(r"\r(?![\r\n]|\Z)")
 """A return behind which the line is written once more."""
-_MOST_BLANK: Final = 3
+_MAX_BLANK: Final = 3
 """States that are looked at for one that is not blank: a bar is erased at its end."""
 
 
@@ -31,10 +31,10 @@ def shown(line: str) -> str:
 def begin_of_last(part: str) -> int:
     """Return where the last state begins in the end of a line: 0 if it was not written again."""
     returns = [found.end() for found in _RETURN.finditer(part)]
-    return next((at for at in reversed(returns[-_MOST_BLANK:]) if sanitize(part[at:]).strip()), 0)
+    return next((at for at in reversed(returns[-_MAX_BLANK:]) if sanitize(part[at:]).strip()), 0)
 
 
 def end_of_first(part: str) -> int:
     """Return where the first state ends in the beginning of a line: its end if it was not written again."""
-    returns = (found.start() for found in islice(_RETURN.finditer(part), _MOST_BLANK))
+    returns = (found.start() for found in islice(_RETURN.finditer(part), _MAX_BLANK))
     return next((at for at in returns if sanitize(part[:at]).strip()), len(part))

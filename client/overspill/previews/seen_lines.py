@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from overspill.previews.excerpt import Excerpt
 
-_LEAST_WINDOW: Final = 4 * 1024
+_MIN_WINDOW: Final = 4 * 1024
 _MAX_MISSES: Final = 16
 """Lines between both ends that may be looked for in vain: each takes a look at the whole output."""
 _MAX_RANGES: Final = 40
@@ -32,7 +32,7 @@ def seen_lines(preview: str, found: Excerpt) -> str:
     if not preview:
         return ""
     shown = preview.removesuffix("\n").split("\n")
-    reach = max(_LEAST_WINDOW, WINDOW * len(preview))
+    reach = max(_MIN_WINDOW, WINDOW * len(preview))
     first = _equal(shown, _beginning(found, reach))
     last = _equal(shown[first:][::-1], _end(found, reach)[::-1])
     numbers = [*range(1, first + 1)]

@@ -17,7 +17,7 @@ _FEW: Final = 2
 """Lines on either side of a line that says the reason itself."""
 _PARAGRAPH: Final = 5
 """Lines after a heading, and before the end of a step."""
-_MOST_BLANK: Final = 3
+_MAX_BLANK: Final = 3
 _LONGEST: Final = 880
 """Characters of the longest line that is shown."""
 _DRAWN: Final = "=-*#_~. \t"
@@ -59,7 +59,7 @@ def _not_blank(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
     for line in lines:
         if _is_blank(_said(text, line)):
             blanks += 1
-            if blanks > _MOST_BLANK:
+            if blanks > _MAX_BLANK:
                 return
         else:
             yield line

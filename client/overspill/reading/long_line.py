@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from overspill.reading.patterns import Pattern
 
 SLICE_BYTES: Final = 64 * 1024
-_LEAST: Final = 16 * 1024
+_MIN_WINDOW_BYTES: Final = 16 * 1024
 _EDGE_CALLS: Final = 8
 """The factor by which windows are smaller backwards, where finding an edge takes several searches."""
 
@@ -66,7 +66,7 @@ class LongSearch:
         if backwards and any(len(chain) > 1 for chain in chains):
             size //= _EDGE_CALLS
         self._reach = max(block.program_size for block in blocks) if self.is_exact else size // 4
-        self._window = max(size, _LEAST, 4 * self._reach)
+        self._window = max(size, _MIN_WINDOW_BYTES, 4 * self._reach)
 
     @property
     def done(self) -> int:

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 LONGEST_MARK: Final = 8_192
 """The most bytes of a mark. A longer text is no mark."""
-MOST_SECTIONS: Final = 10_000
+MAX_SECTIONS: Final = 10_000
 _MARK: Final = re.compile(rb"\x1b\](?:133|633);([A-E])(?:;([^\x07\x1b]{0,8192}))?(?:\x07|\x1b\\)")
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|\\)")
 _UNSEEN: Final = re.compile(
@@ -85,7 +85,7 @@ class ShellMarks:
             known = self.sections.pop().command
             command = command or known
         self.sections.append(Section(command=command, start=self._line))
-        del self.sections[:-MOST_SECTIONS]
+        del self.sections[:-MAX_SECTIONS]
         self._is_open, self._is_line_begun = True, False
 
     def _end(self, value: str) -> None:

@@ -27,7 +27,7 @@ _EDITED: Final = re.compile(r"\x08|\x1b\[[0-9;]*[@CDGPX]|\x1b7\x1b\[[0-9;]*[Hf]"
 """If a line has no match, the cursor only ever goes to the start."""
 _NO_LINE_END_SIGN: Final = "⏎ "
 _TAB: Final = 8
-MOST_COLUMNS: Final = 1_000
+MAX_COLUMNS: Final = 1_000
 """The most columns of a row that are believed. A row of unknown width has so many."""
 _ZERO_WIDTH: Final = frozenset({"Cc", "Cf", "Me", "Mn"})
 
@@ -53,12 +53,12 @@ class Line:
     def __init__(self, columns: int) -> None:
         self._cells: list[str] = []
         self._at = 0
-        self._columns = columns if columns <= MOST_COLUMNS else 0
+        self._columns = columns if columns <= MAX_COLUMNS else 0
         self._is_at_edge = False
         """Whether the last column is written, so that the next character wraps."""
         self._has_only_returns = False
         self._is_anew = False
-        self._room = MOST_COLUMNS
+        self._room = MAX_COLUMNS
         """The last position of a cell: moves over blanks lengthen a line to at most some times its bytes."""
         self._saved: int | None = None
         self._elsewhere: list[str] | None = None
@@ -82,7 +82,7 @@ class Line:
 
     def go_to(self, row: int, column: int) -> None:
         """Put the cursor into a row and column of the line."""
-        self._at, self._is_at_edge = row * self._columns + min(column, MOST_COLUMNS), False
+        self._at, self._is_at_edge = row * self._columns + min(column, MAX_COLUMNS), False
 
     def cover(self, below: Line) -> None:
         """Take the place of a line of one row, which is below. What is behind the end of this line stays."""
@@ -164,7 +164,7 @@ class Line:
         self._cells[start:stop] = [" "] * (stop - start)
 
     def _move(self, what: str, number: str) -> None:
-        amount = min(int(number or 0), MOST_COLUMNS)
+        amount = min(int(number or 0), MAX_COLUMNS)
         if self._is_at_edge:
             if what in "KJ" and not amount:
                 return
@@ -196,7 +196,7 @@ class Line:
 
     def _go(self, what: str, amount: int) -> None:
         start, at = self._row_start(), self._at
-        most = min(start + (self._columns or len(self._cells) + MOST_COLUMNS) - 1, self._room)
+        most = min(start + (self._columns or len(self._cells) + MAX_COLUMNS) - 1, self._room)
         if what == "\t":
             self._tab(min(at + _TAB - (at - start) % _TAB, most))
         elif what in "\x08D":
@@ -224,7 +224,7 @@ class Line:
         is_to_end = what == "J" or not self._columns
         start, stop = self._at, len(self._cells) if is_to_end else self._row_stop()
         if amount == 1:
-            start, stop = max(self._row_start(), self._at - MOST_COLUMNS), min(stop, self._at + 1)
+            start, stop = max(self._row_start(), self._at - MAX_COLUMNS), min(stop, self._at + 1)
         elif amount:
             start = 0 if what == "J" else self._row_start()
         if what == "J" and amount > 1:
@@ -272,7 +272,7 @@ class Line:
 
     def _row_stop(self) -> int:
         """Return where the row ends, or what was written in it; no more is changed of a long row."""
-        stop = self._row_start() + self._columns if self._columns else self._at + MOST_COLUMNS
+        stop = self._row_start() + self._columns if self._columns else self._at + MAX_COLUMNS
         return min(stop, len(self._cells))
 
 

@@ -4,7 +4,7 @@ r"""The screen of a terminal, drawn from its output. Lines may be rewritten afte
     \n     CSI n B  CSI n E      down       CSI ? 1049 h … l           a screen of their own, for a time
 
 Bars of several rows go up and draw themselves again; shells do so while a command of several rows is edited.
-The number of the screen's rows is not known, so the cursor goes up at most `MOST_ROWS`. Cleared text stays
+The number of the screen's rows is not known, so the cursor goes up at most `MAX_ROWS`. Cleared text stays
 above new text, as terminals keep it in their history. If a program uses a screen of its own, the text of that
 screen disappears with it.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.reading.terminal_line import MOST_COLUMNS, Line, shown
+from overspill.reading.terminal_line import MAX_COLUMNS, Line, shown
 from overspill.reading.terminal_tokens import columns_told, tokens, written_line
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from overspill.reading.terminal_tokens import Token
 
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 """The number of rows that a screen is assumed to have."""
 _ACROSS: Final = re.compile(r"\x1b(?:M|\[[0-9;]*[ABEFHdf]|\[\?)")
 """If a line has no match, the cursor stays in the line."""
@@ -159,7 +159,7 @@ class _Screen:
     @property
     def _highest(self) -> int:
         """The highest line that is still on the screen."""
-        return max(self._top or 0, len(self._lines) - MOST_ROWS)
+        return max(self._top or 0, len(self._lines) - MAX_ROWS)
 
     @property
     def _line(self) -> Line:
@@ -181,7 +181,7 @@ class _Screen:
 
     def _take(self, token: Token) -> None:
         move, is_away = token.move, self._line.is_drawn_elsewhere
-        amount = min(int(token.number or 1), MOST_ROWS)
+        amount = min(int(token.number or 1), MAX_ROWS)
         if move in ("h", "l"):
             self._switch(is_own=move == "h")
         elif move and move in "AMF" and not is_away:
@@ -226,7 +226,7 @@ class _Screen:
         while rows > row and at > highest:
             at, rows = at - 1, rows - row - 1
             row = self._lines[at].rows - 1
-        above = min(rows - row, MOST_ROWS - len(self._lines)) if self._top is None else 0
+        above = min(rows - row, MAX_ROWS - len(self._lines)) if self._top is None else 0
         if not at and above > 0:
             self._above += above
             self._lines[:0] = [self._new(0) for _ in range(above)]
@@ -241,7 +241,7 @@ class _Screen:
             at, row = at + 1, row - self._lines[at].rows
         below = row + 1 - self._lines[at].rows
         if below > 0 and self._top is not None:
-            below = min(below, self._top + MOST_ROWS - len(self._lines))
+            below = min(below, self._top + MAX_ROWS - len(self._lines))
             self._lines += [self._new(self._number) for _ in range(below)]
             at, row = len(self._lines) - 1, 0
         self._at = at
@@ -251,13 +251,13 @@ class _Screen:
         """Go to a row of the screen, and with H and f to a column too."""
         address = _ADDRESS.match(token.text)
         assert address is not None
-        row, column = (min(int(number or 1), MOST_COLUMNS) or 1 for number in address.groups())
+        row, column = (min(int(number or 1), MAX_COLUMNS) or 1 for number in address.groups())
         column = self._line.column if token.move == "d" else column - 1
         if self._top is None:
             self._begin_page()
         self._at = self._highest
         self._line.go_to(0, column)
-        self._go_down(min(row, MOST_ROWS) - 1, "B")
+        self._go_down(min(row, MAX_ROWS) - 1, "B")
 
     def _erase(self, token: Token) -> None:
         """Erase everything below the cursor, or all. Text that is cleared on the usual screen stays above."""

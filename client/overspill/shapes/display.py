@@ -30,7 +30,7 @@ MAX_ERROR_CHARS: Final = 400
 
 _LONG_FIELD: Final = 200
 _MAX_DEPTH: Final = 16
-_MOST_PARTS: Final = 20_000
+_MAX_PARTS: Final = 20_000
 _CONTENT: Final = "content"
 _DEEPER: Final = "[…]"
 
@@ -60,7 +60,7 @@ class _Parts:
     """Makes the parts of one value short enough to show. Bounded, even if parts contain each other."""
 
     def __init__(self) -> None:
-        self._left = _MOST_PARTS
+        self._left = _MAX_PARTS
 
     def shown(self, value: Any, above: tuple[int, ...]) -> Any:
         """Return `value`, or a copy in which each text is clean.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from overspill.shapes.fields import Part
     from overspill.shapes.shape import Shape
 
-_MOST_REMARKS: Final = 16
+_MAX_REMARKS: Final = 16
 _BY_LINES: Final = ENDS._replace(spare=0.1)
 _FEW_VALUES: Final = 2_000
 _KEPT_TEXT_CHARS: Final = 100
@@ -152,7 +152,7 @@ def _instead(at: int, place: Part, budget: _Budget) -> Any:
     if not isinstance(place.value, str):
         return _clamped_data(place.value, budget)
     kept = budget.take(str.__str__(place.value))
-    if at > _MOST_REMARKS and kept == budget.remark(place.value) and is_removable(place.path):
+    if at > _MAX_REMARKS and kept == budget.remark(place.value) and is_removable(place.path):
         return REMOVED
     return with_text(place.value, kept)
 

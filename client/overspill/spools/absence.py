@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NAME: Final = ".away"
 _LONGEST: Final = 60.0
 """A next try that is further away, in seconds, is ignored: a clock may have been set back."""
-_MOST_BYTES: Final = 4096
+_MAX_BYTES: Final = 4096
 
 
 class Away(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Absence:
                 files.opened(self._partition.folder.path) as directory,
                 files.open_regular(directory, _NAME) as file,
             ):
-                away = msgspec.json.decode(file.read(_MOST_BYTES), type=Away)
+                away = msgspec.json.decode(file.read(_MAX_BYTES), type=Away)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
         return away if abs(away.next_try - time.time()) <= _LONGEST else None
@@ -61,7 +61,7 @@ class Absence:
 
     def note(self, away: Away) -> None:
         """Make all processes send nothing to the service until its next try."""
-        data = msgspec.json.encode(msgspec.structs.replace(away, why=away.why[: _MOST_BYTES // 8]))
+        data = msgspec.json.encode(msgspec.structs.replace(away, why=away.why[: _MAX_BYTES // 8]))
         with suppress(NotSpooled, OSError):
             self._partition.make()
             descriptor = os.open(

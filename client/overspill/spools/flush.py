@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _SERVICE_FAILURES: Final = (*verdicts.FORBIDDING, TooManyRequests)
 """Failures that the next capture would meet too."""
-_MOST_FAILED_IN_A_ROW: Final = 3
+_MAX_FAILED_IN_A_ROW: Final = 3
 """After this many failed captures in a row, the service itself counts as failing."""
 _BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
 """Seconds until a failed capture is sent again, doubled with each failure."""
@@ -144,9 +144,9 @@ class Flush:
             return False
         self._postpone(entry, error)
         self._failed_in_a_row += 1
-        if self._failed_in_a_row == _MOST_FAILED_IN_A_ROW:
+        if self._failed_in_a_row == _MAX_FAILED_IN_A_ROW:
             self.done.failure = error
-        return self._failed_in_a_row < _MOST_FAILED_IN_A_ROW
+        return self._failed_in_a_row < _MAX_FAILED_IN_A_ROW
 
     def _refuse(self, entry: Spooled, why: str) -> None:
         """Keep a capture, and note in its entry that it must not be uploaded."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_DROPPED: Final = 200
+MAX_DROPPED: Final = 200
 """The number of captures removed without an upload that are remembered."""
 ENTRY: Final = ".json"
 _DROPPED: Final = "dropped.json"
@@ -106,7 +106,7 @@ class Folder:
 
     def remember(self, dropped: list[Dropped]) -> None:
         """Add to the list that `dropped` returns. For one process at a time."""
-        data = msgspec.json.encode([*self.dropped(), *dropped][-MOST_DROPPED:])
+        data = msgspec.json.encode([*self.dropped(), *dropped][-MAX_DROPPED:])
         with Draft(self.path, {ENTRY: len(data)}, mode=self._mode) as draft:
             draft.fill(ENTRY, data, is_durable=False)
             with files.opened(self.path) as directory:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from overspill.spools.order import Order
     from overspill.spools.partition import Partition
 
-_MOST_AT_ONCE: Final = 32
+_MAX_AT_ONCE: Final = 32
 _BYTES_AT_ONCE: Final = 32 * 1024 * 1024
 """The most bytes of one batch, unless one output is larger: each output waits for its whole batch."""
 
@@ -88,7 +88,7 @@ class SpoolWriter:
         """Return the next orders, an empty list if there are none."""
         batch: list[Order] = []
         size = 0
-        while len(batch) < _MOST_AT_ONCE and size < _BYTES_AT_ONCE:
+        while len(batch) < _MAX_AT_ONCE and size < _BYTES_AT_ONCE:
             try:
                 batch.append(self._orders.get_nowait())
             except Empty:

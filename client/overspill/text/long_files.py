@@ -16,7 +16,7 @@ from typing import Final
 
 _USUAL: Final = "/tmp"  # noqa: S108  (compared alone)
 _ON_DISK: Final = "/var/tmp"  # noqa: S108  (nobody can guess the names of the files)
-_LEAST_FREE: Final = 1 << 30
+_MIN_FREE: Final = 1 << 30
 """Bytes that must be free there."""
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _IN_MEMORY: Final = {"tmpfs", "ramfs"}
@@ -44,7 +44,7 @@ def _has_room(folder: str) -> bool:
         free = shutil.disk_usage(folder).free
     except OSError:  # it is not there
         return False
-    return free >= _LEAST_FREE and os.access(folder, os.W_OK | os.X_OK)
+    return free >= _MIN_FREE and os.access(folder, os.W_OK | os.X_OK)
 
 
 @cache

@@ -69,7 +69,7 @@ _FREQUENT_ENTITIES: Final = (
 )
 _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\u\{([0-9A-Fa-f]{1,6})\}|\\x([0-9A-Fa-f]{2})")
 """A character in JSON, JavaScript or Python."""
-_MOST_CHARACTERS: Final = 20_000
+_MAX_CHARACTERS: Final = 20_000
 
 _OWN_WORDS: Final = ("oversplll", "prevlew", "readmore", "lslost", "outputtoolarge")
 """The skeleton of every line of a notice has one of these."""
@@ -152,7 +152,7 @@ class _Skeleton(dict[int, str | None]):
     """The appearance of each character: a table for `str.translate` that is filled as characters come."""
 
     def __missing__(self, code: int) -> str | None:
-        if len(self) > _MOST_CHARACTERS:
+        if len(self) > _MAX_CHARACTERS:
             self.clear()
         self[code] = found = _looks_like(chr(code)) or None  # `translate` is ten times as fast with None
         return found

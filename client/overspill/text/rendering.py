@@ -32,12 +32,12 @@ TEXTS: Final = (str, bytes, bytearray, memoryview, range, UserString)
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _HOLDERS: Final = frozenset({dict, list, tuple})
 _LONGEST_NUMBER: Final = 24
-_MOST_DIGITS: Final = 4_000
+_MAX_DIGITS: Final = 4_000
 """Python refuses to print longer numbers (4,300 digits by default); they are written in hexadecimal."""
 _BITS_A_DIGIT: Final = 3.33
-_MOST_ITEMS: Final = 10_000_000
+_MAX_ITEMS: Final = 10_000_000
 """A sequence that makes its items on request may have no end."""
-_MOST_DIGEST_BYTES: Final = 64
+_MAX_DIGEST_BYTES: Final = 64
 _SHORT: Final = 250
 """If all texts in one dict or list are so short together, none has to be measured by itself."""
 MAX_INDENTED_DEPTH: Final = 100
@@ -148,11 +148,11 @@ def items_of(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     if isinstance(value, (*TEXTS, type)):
         return None
     if isinstance(value, Mapping):
-        return {key: value[key] for key in islice(value, _MOST_ITEMS)}
+        return {key: value[key] for key in islice(value, _MAX_ITEMS)}
     if isinstance(value, AbstractSet):
         return sorted(value, key=lambda item: (printable(item), type(item).__qualname__))
     if isinstance(value, COLLECTIONS):
-        items = list(islice(value, _MOST_ITEMS))
+        items = list(islice(value, _MAX_ITEMS))
         return None if _is_made_of_itself(value, items) else items
     return _record(value)
 
@@ -204,7 +204,7 @@ def json_scalar(value: Any) -> Any:
 
 def printable_number(value: int) -> int | str:
     """Return `value`, or its hexadecimal digits if Python would refuse to print it."""
-    return int(value) if value.bit_length() < _MOST_DIGITS * _BITS_A_DIGIT else hex(value)
+    return int(value) if value.bit_length() < _MAX_DIGITS * _BITS_A_DIGIT else hex(value)
 
 
 def printable(value: Any, how: Any = str) -> str:
@@ -252,7 +252,7 @@ def bytes_as_text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         kind = sniff_media_type(data)
-    if kind is None and len(data) > _MOST_DIGEST_BYTES:  # most likely a program's output with some odd bytes
+    if kind is None and len(data) > _MAX_DIGEST_BYTES:  # most likely a program's output with some odd bytes
         return data.decode(errors="replace")
     return f"<{len(data):,} bytes of {kind or BINARY_TYPE}>"
 

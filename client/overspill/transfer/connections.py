@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from contextlib import AbstractAsyncContextManager
 
-MOST_CALLS: Final = 32
+MAX_CALLS: Final = 32
 """Requests to one service at the same time.
 
 Downloads, which their reader may hold up, and waits, which the service holds up, do not count.
@@ -75,7 +75,7 @@ class Connections:
 
     def slot(self, url: str, *, is_wait: bool) -> AbstractAsyncContextManager[None]:
         """Return the slot to hold during a request to the service at `url`. Waits need none."""
-        return nullcontext() if is_wait else self._limits.setdefault(url, asyncio.Semaphore(MOST_CALLS))
+        return nullcontext() if is_wait else self._limits.setdefault(url, asyncio.Semaphore(MAX_CALLS))
 
     async def leave(self) -> None:
         """Count one user less, in any loop. The last one closes the connections."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from overspill_service.store_format.screening import Treatment
     from overspill_service.tenants.directory import Redaction
 
-MOST_LABEL_BYTES: Final = 512
+MAX_LABEL_BYTES: Final = 512
 """The most bytes of the label that says what was masked, in addition to what a client may send."""
 
 
@@ -82,7 +82,7 @@ def with_masked(labels: Mapping[str, str], masked: Mapping[str, int]) -> dict[st
         return dict(labels)
     counts = Counter(counts_of(labels.get(wire.REDACTED_LABEL, "")))
     counts.update(masked)
-    return {**labels, wire.REDACTED_LABEL: wire.fit(counts_text(counts), MOST_LABEL_BYTES)}
+    return {**labels, wire.REDACTED_LABEL: wire.fit(counts_text(counts), MAX_LABEL_BYTES)}
 
 
 def _secrets_in(texts: Iterable[str], treatment: Treatment) -> Mapping[str, int]:

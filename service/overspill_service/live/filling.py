@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from overspill_service.catalog.live import Append, LiveRecord
     from overspill_service.live.flusher import Flusher
 
-LEAST_BYTES: Final = SEGMENT_BYTES // 8
+MIN_BYTES: Final = SEGMENT_BYTES // 8
 """A smaller append always goes to the buffer: its sender does not wait for the object store."""
-LEAST_SEGMENT: Final = SEGMENT_BYTES // 2
+MIN_SEGMENT: Final = SEGMENT_BYTES // 2
 """The smallest segment that is worth storing, in bytes."""
 STORE_SECONDS: Final = LEASE_SECONDS / 2
 """Seconds that storing may take. Nobody else can get the lease before they are over."""
@@ -38,7 +38,7 @@ STORE_SECONDS: Final = LEASE_SECONDS / 2
 
 async def framed_ahead(archive: Archive, name: tuple[str, str], data: bytes) -> Framed | None:
     """Return the frames of an append that waits for another one, if they may become a segment."""
-    if len(data) < LEAST_SEGMENT:
+    if len(data) < MIN_SEGMENT:
         return None
     content = data[: good_end(data)]  # as the segment ends that begins with it
     return await framed(archive.upload_workers(name[0]), content, level_at_once(archive))
@@ -52,7 +52,7 @@ async def fill(
     The rest is all of it if there is no segment to fill, or if storing is not possible now. `name`: the
     tenant and the capture. `ahead`: the append's frames, if they are made.
     """
-    if len(append.data) < LEAST_BYTES:
+    if len(append.data) < MIN_BYTES:
         return append
     try:
         async with asyncio.timeout(STORE_SECONDS):
@@ -70,7 +70,7 @@ async def _end_of_segment(
     if known is None or known.accepted != append.offset:
         return None
     size = append.offset + len(append.data) - known.durable
-    if size < LEAST_SEGMENT or not archive.memory.large.try_take(name[0], 2 * size):
+    if size < MIN_SEGMENT or not archive.memory.large.try_take(name[0], 2 * size):
         return None
     try:
         return await _leased(flusher, archive, name, append, ahead)
@@ -98,7 +98,7 @@ async def _filled(
         return None
     record = _with(record, entry, append)
     end = record.start + good_end(record.buffer)
-    is_worth_it = end - record.start >= LEAST_SEGMENT and end > append.offset
+    is_worth_it = end - record.start >= MIN_SEGMENT and end > append.offset
     if not is_worth_it:
         return None
     made = ahead if ahead is not None and _is_of(ahead, append, record.start, end) else None

@@ -21,14 +21,14 @@ MAX_AGE_SECONDS: Final = 60.0
 SEGMENTS_PER_EXTRA_SECOND: Final = 4
 """A capture with many segments waits longer for its next one: one second more for this many segments."""
 
-_LEAST_LIFE: Final = 10.0
+_MIN_LIFE: Final = 10.0
 
 
 class Schedule:
     """The schedule of all processes, in the catalog. `age` and `timeout` in seconds, as the settings say."""
 
     def __init__(self, archive: Archive, age: float, timeout: float) -> None:
-        self.least_life = 2 * age + _LEAST_LIFE
+        self.least_life = 2 * age + _MIN_LIFE
         """The shortest life of a live capture in seconds. It is looked at, and renewed, before that ends."""
         self._archive, self._age, self._timeout = archive, age, timeout
         self._latest = max(timeout, age, MAX_AGE_SECONDS) + JUMP_SECONDS

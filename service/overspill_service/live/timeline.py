@@ -24,7 +24,7 @@ MAX_PACKED: Final = 16 * 1024
 """Bytes of a packed timeline, at most. One that is larger loses every second mark."""
 MAX_UNPACKED: Final = 2**20
 _COLUMN: Final = np.dtype("<u4")
-_MOST: Final = np.iinfo(_COLUMN).max
+_MAX_VALUE: Final = np.iinfo(_COLUMN).max
 
 
 class Mark(NamedTuple):
@@ -63,7 +63,7 @@ def pack(marks: Sequence[Mark]) -> bytes:
     if not marks:
         return b""
     rows = np.array(marks, np.int64)
-    distances = np.diff(rows, axis=0).clip(0, _MOST).astype(_COLUMN).T.tobytes()
+    distances = np.diff(rows, axis=0).clip(0, _MAX_VALUE).astype(_COLUMN).T.tobytes()
     moment, offset = map(int, rows[0])
     packed = msgspec.msgpack.encode(_Packed(moment, offset, compress(distances) if distances else b""))
     return packed if len(packed) <= MAX_PACKED else pack(marks[::2])

@@ -10,9 +10,9 @@ import asyncio
 from io import BytesIO
 from typing import Final
 
-LEAST_BYTES: Final = 2**20
+MIN_BYTES: Final = 2**20
 """Smaller buffers are not kept: they come from the heap, whose memory is not fresh."""
-MOST_KEPT: Final = 2
+MAX_KEPT: Final = 2
 """The number of buffers that one producer's appends need at once."""
 KEEP_SECONDS: Final = 5.0
 
@@ -32,14 +32,14 @@ class BodyBuffers:
         Nobody who still reads the kept bytes is harmed: `BytesIO` writes into them only if it is their only
         owner, and copies them otherwise.
         """
-        if size < LEAST_BYTES or not self._kept:
+        if size < MIN_BYTES or not self._kept:
             return BytesIO(bytes(size))
         self._were_used = True
         return BytesIO(self._kept.pop())
 
     def keep(self, data: bytes) -> None:
         """Keep the content of a buffer for the next one. Its owner must no longer need it."""
-        if len(data) < LEAST_BYTES or len(self._kept) >= MOST_KEPT:
+        if len(data) < MIN_BYTES or len(self._kept) >= MAX_KEPT:
             return
         self._kept.append(data)
         if self._timer is None:

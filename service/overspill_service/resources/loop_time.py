@@ -22,7 +22,7 @@ SHARE: Final = 0.2
 BURST_SECONDS: Final = 0.02
 ADVANCE_SECONDS: Final = 0.005
 """The charge of a request at its beginning. So at most four of a tenant begin at once."""
-LEAST_PAUSE_SECONDS: Final = 0.001
+MIN_PAUSE_SECONDS: Final = 0.001
 QUEUE_SECONDS: Final = 5.0
 
 
@@ -71,7 +71,7 @@ class Account:
         async with self._lock:
             wait = self._wait()
             while wait > 0:
-                await self._sleep(max(wait, LEAST_PAUSE_SECONDS))
+                await self._sleep(max(wait, MIN_PAUSE_SECONDS))
                 wait = self._wait()
             self.charge(ADVANCE_SECONDS)
 

@@ -36,7 +36,7 @@ FOREIGN: Final = re.compile(
 Service.
 """
 SERVICE_LINK: Final = re.compile(r"OVERSPILL_(\w+_)?PORT=(tcp|udp|sctp)://.*")
-LEAST_MEMORY: Final = 32 * 2**20
+MIN_MEMORY: Final = 32 * 2**20
 """A compressed upload takes half of it, and may have 11/16 of a budget."""
 MEMORY_FORMS: Final = "give 32MiB or more, or 0 for half of what there is"
 MIN_SIMILARITY: Final = 0.7
@@ -112,7 +112,7 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     if settings.default_ttl > settings.max_ttl:
         default, most = (format_value(each, "seconds") for each in (settings.default_ttl, settings.max_ttl))
         raise SettingError(f"default_ttl ({default}) is longer than max_ttl ({most})")
-    if 0 < settings.memory < LEAST_MEMORY:
+    if 0 < settings.memory < MIN_MEMORY:
         raise SettingError(f"memory ({settings.memory}) is too little for a large upload: {MEMORY_FORMS}")
     return settings
 

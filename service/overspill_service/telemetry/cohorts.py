@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RESERVED: Final = 2
 """Experiments that every tenant may have, regardless of others."""
-MOST: Final = 32
+MAX_TOOLS: Final = 32
 """Experiments of one tenant."""
 SHARED: Final = 1000
 """Experiments of all tenants beyond their reserved ones."""
@@ -34,7 +34,7 @@ class CohortCounts:
 
     def __init__(self, pending: PendingSums) -> None:
         self._pending = pending
-        self._names = ToolNames(RESERVED, MOST, SHARED)
+        self._names = ToolNames(RESERVED, MAX_TOOLS, SHARED)
 
     async def observe(self, catalog: Statistics, tenant: str, seen: wire.Observations, now: float) -> None:
         """Add a client's report, unless this batch was added before. Raises `CatalogUnavailable`."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FORM: Final = "application/x-www-form-urlencoded"
 """The content type that curl sends with any `--data-binary`. It says nothing, so the content is examined."""
-_MOST_DIGITS: Final = 12
+_MAX_DIGITS: Final = 12
 """A TTL of more digits is longer than any tenant allows."""
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 # Restricted names of RFC 6838, section 4.2. The value is sent back to browsers, so it is checked.
@@ -132,8 +132,8 @@ def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
     field = single_field(headers, Header.TTL)
     if field is None:
         return None
-    seconds = whole_number(field, _MOST_DIGITS)
+    seconds = whole_number(field, _MAX_DIGITS)
     if seconds is None:
-        what = f"is not a whole number of seconds of at most {_MOST_DIGITS} digits"
+        what = f"is not a whole number of seconds of at most {_MAX_DIGITS} digits"
         raise InvalidHeader(f"{Header.TTL} {field[:100]!r} {what}")
     return seconds

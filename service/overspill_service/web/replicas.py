@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TELL_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 3.0
 """Seconds for which a figure counts after a replica has reported it."""
-MOST_TOLD: Final = 200
+MAX_TOLD: Final = 200
 """The most figures in one report: the highest ones."""
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class ScanCpu:
 
     async def tell_once(self, catalog: Coordination) -> None:
         """See `SharedLimits`."""
-        spenders = self._scans.spenders(self._clock())[:MOST_TOLD]
+        spenders = self._scans.spenders(self._clock())[:MAX_TOLD]
         used = {f"scan-cpu {each.name}": each.spent for each in spenders}
         elsewhere = await self._replica.tell(catalog, used)
         for tenant, seconds in zip(spenders, elsewhere.values(), strict=True):

@@ -22,7 +22,7 @@ from overspill_service.resources.peers import network_of
 from overspill_service.resources.token_buckets import TokenBucket, TokenBuckets
 from overspill_service.resources.turns import Turns
 from overspill_service.tenants.directory import KEY_ID_LENGTH
-from overspill_service.web.replicas import KEEP_SECONDS, MOST_TOLD, TELL_SECONDS, Replica
+from overspill_service.web.replicas import KEEP_SECONDS, MAX_TOLD, TELL_SECONDS, Replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ NEAR: Final = 0.1
 """The part of a limit from which on replicas report to each other."""
 NEAR_SECONDS: Final = 60.0
 """Seconds after that for which a replica still reports, and reads the reports of others."""
-LEAST_SHARE: Final = 0.05
+MIN_SHARE: Final = 0.05
 """The share that a replica grants in any case, because it may be asked for more in the next moment."""
 
 
@@ -228,7 +228,7 @@ class RequestRates:
             self._near[name] = bucket, until
         near = [name for name in self._near if self._until(name) > now]
         near.sort(key=lambda name: -rates.get(name, 0.0))
-        self._near = {name: self._near[name] for name in near[:MOST_TOLD]}
+        self._near = {name: self._near[name] for name in near[:MAX_TOLD]}
         return {name: (bucket, rates.get(name, 0.0)) for name, (bucket, _) in self._near.items()}
 
     def _until(self, name: str) -> float:
@@ -238,7 +238,7 @@ class RequestRates:
 def share_of(limit: float, here: float, elsewhere: float) -> float:
     """Return the part of a limit to grant here, by the requests here and elsewhere."""
     if not here:  # whoever has used up the limit elsewhere may come next; who moves counts twice for a moment
-        return min(1.0, max(LEAST_SHARE, 2 - elsewhere / limit))
+        return min(1.0, max(MIN_SHARE, 2 - elsewhere / limit))
     rest = limit - elsewhere
     in_proportion = limit * here / (here + elsewhere)
-    return min(1.0, max(LEAST_SHARE, rest / limit, in_proportion / limit))
+    return min(1.0, max(MIN_SHARE, rest / limit, in_proportion / limit))

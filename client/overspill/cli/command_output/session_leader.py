@@ -23,7 +23,7 @@ from overspill.execution.child_programs import shell_exit_code
 
 STOPPED: Final = b"s"
 _TERMINAL: Final = 0
-_MOST_DESCRIPTORS: Final = 4096
+_MAX_DESCRIPTORS: Final = 4096
 """Descriptors are below this number, if the system does not list them."""
 _READ_BYTES: Final = 512
 _IGNORED: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
@@ -76,7 +76,7 @@ def _close_all_but(*kept: int) -> None:
     try:
         names = os.listdir("/dev/fd")  # noqa: PTH208  (names are all that is wanted)
     except OSError:
-        names = [str(number) for number in range(_MOST_DESCRIPTORS)]
+        names = [str(number) for number in range(_MAX_DESCRIPTORS)]
     for descriptor in set(map(int, names)).difference(kept):
         with suppress(OSError):
             os.close(descriptor)

@@ -16,7 +16,7 @@ from overspill.reading.shell_marks import Section, ShellMarks
 if TYPE_CHECKING:
     from overspill.transfer.sync import SyncClient
 
-_MOST_LOOKED_AT = 1_000
+_MAX_LOOKED_AT = 1_000
 _SECTIONS = (
     Column("LINES", is_number=True),
     Column("EXIT", is_number=True, usual="0"),
@@ -77,7 +77,7 @@ def _iterate_terminals(
             if wire.TERMINAL_LABEL in entry.labels:
                 yield entry
                 limit -= 1
-            if not limit or looked_at == _MOST_LOOKED_AT:
+            if not limit or looked_at == _MAX_LOOKED_AT:
                 return
 
 

@@ -33,7 +33,7 @@ _CALLS: Final = 4, 10
 """Calls of one conversation: at least and at most."""
 _READ_SHARE: Final = 0.45
 """Of captures, how many their agent reads back."""
-_MOST_LINES: Final = 60_000
+_MAX_LINES: Final = 60_000
 
 
 def run(service: DemoService, folder: Path, seconds: float = SECONDS) -> str:
@@ -93,7 +93,7 @@ async def _agent(guard: Guard, name: str, until: float) -> None:
 async def _call(guard: Guard, session: str, call_id: str, chance: random.Random) -> None:
     """Call a tool, and now and then read what was captured."""
     tool, (produce, usual) = chance.choice(list(TOOLS.items()))
-    lines = min(_MOST_LINES, max(1, round(usual * chance.lognormvariate(-0.8, _SPREAD))))
+    lines = min(_MAX_LINES, max(1, round(usual * chance.lognormvariate(-0.8, _SPREAD))))
     output = await asyncio.to_thread(produce, chance, lines)
     shown = await guard.process(output, tool=tool, call_id=call_id, session=session)
     is_stored = shown.outcome is Outcome.CAPTURED  # on a busy machine some wait in the spool

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LINE: Final = re.compile(r"(\d+)([:-])(.*)", re.DOTALL)
 _GROUP_MARK: Final = "--"
 _ELLIPSIS: Final = "…"
-_LEAST_CUT_BYTES: Final = 1024
+_MIN_CUT_BYTES: Final = 1024
 """The least size of a line that the service has cut."""
 
 
@@ -155,4 +155,4 @@ class MatchPrinter:
 
 
 def _is_cut(text: str) -> bool:
-    return text.startswith(_ELLIPSIS) or (text.endswith(_ELLIPSIS) and len(text.encode()) > _LEAST_CUT_BYTES)
+    return text.startswith(_ELLIPSIS) or (text.endswith(_ELLIPSIS) and len(text.encode()) > _MIN_CUT_BYTES)

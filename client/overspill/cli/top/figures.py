@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "name"
 """The value of `--sort` for the column of tools or tenants."""
-_MOST_DIGITS: Final = 100_000
+_MAX_DIGITS: Final = 100_000
 _WITH_A_DECIMAL: Final = 10
 
 
@@ -64,7 +64,7 @@ def activities(stats: Stats, *, by_tenant: bool) -> tuple[Activity, list[Activit
 
 def count(number: float) -> str:
     """Return a number in at most 7 characters: `12,345`, `1.2M`."""
-    if abs(number) < _MOST_DIGITS:
+    if abs(number) < _MAX_DIGITS:
         return f"{number:,.0f}"
     return "".join(quantities.scaled(number)).replace("K", "k")
 

@@ -12,7 +12,7 @@ from overspill.wire import CohortCount, CohortSums
 if TYPE_CHECKING:
     from overspill.wire import Cohort
 
-_MOST_SESSIONS: Final = 100_000
+_MAX_SESSIONS: Final = 100_000
 _LONGEST_NAME: Final = 256
 
 
@@ -53,7 +53,7 @@ class MetSessions:
     A forked child knows those of its parent: they are counted.
     """
 
-    def __init__(self, most: int = _MOST_SESSIONS) -> None:
+    def __init__(self, most: int = _MAX_SESSIONS) -> None:
         self._met: Latest[tuple[str, str | int], None] = Latest(most)
         forks.register(self)
         self.reset_after_fork()

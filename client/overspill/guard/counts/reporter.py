@@ -31,7 +31,7 @@ SOON: Final = 5.0
 """Seconds between reports while outputs spill, because then there is a connection anyway."""
 _BACKOFF: Final = Backoff(first=INTERVAL, longest=16 * INTERVAL)
 """The pauses between reports that fail."""
-_MOST: Final = 250
+_MAX_OBSERVATIONS: Final = 250
 """Observations in a batch. With the longest tool names it is still below what the service reads."""
 
 
@@ -131,10 +131,10 @@ class Reporter:
                 self._reported[tool, outcome] = count
         cohorts = [] if self._cohorts is None else self._cohorts.drain()
         backlog = self._new_backlog()
-        for start in range(0, max(len(seen), len(cohorts), backlog is not None), _MOST):
+        for start in range(0, max(len(seen), len(cohorts), backlog is not None), _MAX_OBSERVATIONS):
             content = wire.Observations(
                 batch=secrets.token_hex(16),
-                observations=seen[start : start + _MOST],
+                observations=seen[start : start + _MAX_OBSERVATIONS],
                 cohorts=cohorts,
                 backlog=backlog,
             )

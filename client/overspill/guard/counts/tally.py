@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PENDING: Final = 1024
-_MOST_TOOLS: Final = 500
+_MAX_TOOLS: Final = 500
 OTHER_TOOLS: Final = "(other)"
 """The tool name for the rest, if a process sees ever more names: a model may invent them."""
 
@@ -76,7 +76,7 @@ class Names:
             return tool
         name = fit(tool, MAX_COUNTED_NAME)
         if name not in self._known:
-            if len(self._known) >= _MOST_TOOLS:
+            if len(self._known) >= _MAX_TOOLS:
                 return OTHER_TOOLS
             self._known.add(name)
         return name

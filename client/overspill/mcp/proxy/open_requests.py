@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from overspill.mcp.proxy.messages import Id, Key
     from overspill.mcp.request import Request
 
-_MOST_CLOSED: Final = 1_000
+_MAX_CLOSED: Final = 1_000
 """Requests that are answered or given up, for which another answer may come."""
 _KEPT_PARAMS: Final = ("name", "_meta", "caller", "taskId")
 """The parameters that are needed for the answer. The arguments of a call may be large."""
@@ -30,7 +30,7 @@ class OpenRequests:
 
     def __init__(self) -> None:
         self._open: dict[Key, Request] = {}
-        self._closed: Latest[Key, Request] = Latest(_MOST_CLOSED)
+        self._closed: Latest[Key, Request] = Latest(_MAX_CLOSED)
 
     def note(self, request: Request) -> None:
         """Take a request that goes to the server."""

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("overspill.mcp")
 _CANCELLED: Final = "notifications/cancelled"
 _SERVER_ENDED: Final = -32000
-_MOST_PAGES: Final = 100
+_MAX_PAGES: Final = 100
 """Pages of tools that the proxy asks for by itself: a server may always name one more."""
 _OLDEST: Final = "2024-11-05"
 
@@ -277,7 +277,7 @@ class Relay:
         meta = {name: value for name, value in call.meta.items() if name != "progressToken"}
         params: dict[str, Any] = {"_meta": meta} if meta else {}
         async with self._listing:
-            for _ in range(_MOST_PAGES):
+            for _ in range(_MAX_PAGES):
                 if self._has_listed:
                     return
                 page = await self._own_requests.ask(LIST, params) or {}

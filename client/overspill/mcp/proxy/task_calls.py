@@ -16,14 +16,14 @@ TASK_STATE: Final = "tasks/get"
 """The request whose answer has the result or the error in a field, in the extension of later revisions."""
 TASK_NEWS: Final = "notifications/tasks"
 """The notification with the same content, without a request."""
-_MOST_TASKS: Final = 10_000
+_MAX_TASKS: Final = 10_000
 
 
 class TaskCalls:
     """The tasks of one connection."""
 
     def __init__(self) -> None:
-        self._calls: Latest[str, Request] = Latest(_MOST_TASKS)
+        self._calls: Latest[str, Request] = Latest(_MAX_TASKS)
 
     def note(self, call: Request, result: Any) -> None:
         """Remember a call if its result names a task: in `task` in 2025-11-25, later beside the status."""

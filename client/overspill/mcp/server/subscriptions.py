@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Tell = Callable[[str], Awaitable[None]]
     """Sends the news of one resource."""
 
-MOST: Final = 100
+MAX_SUBSCRIPTIONS: Final = 100
 """Resources that one connection, or one listening request, may have news of."""
 _STATE: Final = "overspill.subscriptions"
 
@@ -47,8 +47,10 @@ class Subscriptions:
         capture = resources.capture_of(uri)
         subscribed = self._of_connection(context)
         if uri not in subscribed:
-            if len(subscribed) >= MOST:
-                raise MCPError(types.INVALID_REQUEST, f"a connection has at most {MOST} subscriptions")
+            if len(subscribed) >= MAX_SUBSCRIPTIONS:
+                raise MCPError(
+                    types.INVALID_REQUEST, f"a connection has at most {MAX_SUBSCRIPTIONS} subscriptions"
+                )
             subscribed[uri] = subscription = _Subscription(self._watches, capture, uri)
             try:
                 first = await subscription.begin(context.session.send_resource_updated)
@@ -74,8 +76,10 @@ class Subscriptions:
         """Send news of resources on this request until the client ends it. Only captures have news."""
         bus = InMemorySubscriptionBus()
         wanted = asked.notifications.resource_subscriptions or []
-        if len(wanted) > MOST:
-            raise MCPError(types.INVALID_PARAMS, f"a request has at most {MOST} resource subscriptions")
+        if len(wanted) > MAX_SUBSCRIPTIONS:
+            raise MCPError(
+                types.INVALID_PARAMS, f"a request has at most {MAX_SUBSCRIPTIONS} resource subscriptions"
+            )
         async with self._subscribed(wanted, lambda uri: bus.publish(ResourceUpdated(uri))) as known:
             honored = types.SubscriptionFilter(resource_subscriptions=known)
             kept = asked.model_copy(update={"notifications": honored})

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 16
 """Captures read at the same time."""
-MOST_LIVE: Final = 1_000_000
+MAX_LIVE: Final = 1_000_000
 YOUNG_SECONDS: Final = 120.0
 """Age after which no upload can still be between its last segment and its end."""
 LEASE: Final = "rebuild"
@@ -79,7 +79,7 @@ async def rebuild(archive: Archive, holder: str = "") -> int:
 
 async def _doubt_live(archive: Archive) -> None:
     """Note for all live captures that more bytes may have been accepted: the catalog may be an older copy."""
-    live = await archive.catalog.due(math.inf, MOST_LIVE)
+    live = await archive.catalog.due(math.inf, MAX_LIVE)
     for start in range(0, len(live), CONCURRENCY):
         await asyncio.gather(
             *(archive.catalog.doubt_live(*each) for each in live[start : start + CONCURRENCY])
