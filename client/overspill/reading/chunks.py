@@ -93,14 +93,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 def newline_position(data: bytes, number: int) -> int:
     """Return the position of newline `number` of `data`, from 1. Raises `ValueError` if it has fewer."""
-    start, left = (0, number) if number <= _FEW_NEWLINES else _near(data, number)
+    start, left = (0, number) if number <= _FEW_NEWLINES else _bisect_newlines(data, number)
     position = start - 1
     for _ in range(left):
         position = data.index(b"\n", position + 1)
     return position
 
 
-def _near(data: bytes, number: int) -> tuple[int, int]:
+def _bisect_newlines(data: bytes, number: int) -> tuple[int, int]:
     """Return a position shortly before a newline, and the newline's number from there. Bisects `data`."""
     start, stop, left = 0, len(data), number
     while stop - start > _NEAR_BYTES:

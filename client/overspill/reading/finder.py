@@ -53,13 +53,13 @@ class Finder:
         self._scan(data, start, stop, on_text)
         return start + ends[0] if ends else -1
 
-    def starts(self, data: bytes, start: int, stop: int, most: int) -> list[int] | None:
-        """Return where texts in `data[start:stop]` begin, in order; None if they are more than `most`."""
+    def starts(self, data: bytes, start: int, stop: int, limit: int) -> list[int] | None:
+        """Return where texts in `data[start:stop]` begin, in order; None if they are more than `limit`."""
         found: list[int] = []
 
         def on_text(text: int, _start: int, end: int, _flags: int, _context: object) -> bool:
             found.append(start + end - self._sizes[text])
-            return len(found) > most
+            return len(found) > limit
 
         return sorted(set(found)) if self._scan(data, start, stop, on_text) else None
 

@@ -71,7 +71,7 @@ class Findings:
         r"""`is_terminal`: for a line that `\r` has rewritten, only text that was written at once is shown."""
         self._limit, self._context, self._backwards = limit, context, backwards
         self._line_size, self._invert, self._is_terminal = caps.line_size, invert, is_terminal
-        self._room, self._lines_left = caps.size, caps.lines
+        self._bytes_left, self._lines_left = caps.size, caps.lines
         self._hits: list[_Hit] = []
         self._edge: list[_Shown] = []
         self._is_spent = False
@@ -97,7 +97,7 @@ class Findings:
         return any(line.is_rewritten for hit in self._hits for line in hit.shown)
 
     @property
-    def room(self) -> int:
+    def matches_left(self) -> int:
         """The number of matches that may still be added."""
         return 0 if self.is_full else self._limit - len(self._hits)
 
@@ -231,11 +231,11 @@ class Findings:
         return taken
 
     def _fits(self, *lines: _Shown) -> bool:
-        return self._lines_left >= len(lines) and self._room >= sum(line.cost for line in lines)
+        return self._lines_left >= len(lines) and self._bytes_left >= sum(line.cost for line in lines)
 
     def _spend(self, *lines: _Shown, by: int = 1) -> None:
         self._lines_left -= by * len(lines)
-        self._room -= by * sum(line.cost for line in lines)
+        self._bytes_left -= by * sum(line.cost for line in lines)
 
     def _clip(self, region: Region, line: bytes, number: int, at: int | None) -> _Shown:
         """Return a line as text. A long line is cut to the part around `at`, with `CUT_MARK` at its cuts."""

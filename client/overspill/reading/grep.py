@@ -118,7 +118,7 @@ class Search:
         """
         if self._is_leading:
             return self._scanner.prepare(chunk, 0)
-        return self._scanner.prepare(self._scanner.trimmed(chunk), self._findings.room)
+        return self._scanner.prepare(self._scanner.trimmed(chunk), self._findings.matches_left)
 
     def feed(self, chunk: Chunk) -> None:
         """Search the next chunk: `take(prepare(chunk))`."""

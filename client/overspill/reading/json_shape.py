@@ -132,11 +132,11 @@ class _Shapes:
         """Describe the common features of values in the same place."""
         kinds: dict[str, list[Any]] = {}
         for value in values:
-            kinds.setdefault(_kind(value), []).append(value)
-        shown = [self._of_kind(kind, some, levels, depth) for kind, some in islice(kinds.items(), _KINDS)]
+            kinds.setdefault(_json_type(value), []).append(value)
+        shown = [self._of_type(kind, some, levels, depth) for kind, some in islice(kinds.items(), _KINDS)]
         return "|".join(shown + ["…"] * (len(kinds) > _KINDS))
 
-    def _of_kind(self, kind: str, values: list[Any], levels: int, depth: int) -> str:
+    def _of_type(self, kind: str, values: list[Any], levels: int, depth: int) -> str:
         if kind == "object":
             return f"object {self._members(values, levels, depth)}"
         return f"array of {self._items(values, levels, depth)}" if kind == "array" else kind
@@ -163,7 +163,7 @@ class _Shapes:
         low, high = min(lengths), max(lengths)
         count = (f"{low:,}" if low == high else f"{low:,}-{high:,}") + "+" * (levels > 0)
         samples = [item for value in values for item in _spread(value)][:_SAMPLES]
-        kinds = set(map(_kind, samples))
+        kinds = set(map(_json_type, samples))
         if len(kinds) != 1:
             inside = f" ({self.of(samples, levels - 1, depth - 1)})" if samples and depth else ""
             return f"{count} values{inside}"
@@ -176,7 +176,7 @@ class _Shapes:
         return noun
 
 
-def _kind(value: Any) -> str:
+def _json_type(value: Any) -> str:
     """Return JSON's name for the type of a parsed value."""
     return _NAMES.get(type(value), "number")
 

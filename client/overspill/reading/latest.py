@@ -10,18 +10,18 @@ V = TypeVar("V")
 
 
 class Latest(OrderedDict[K, V]):
-    """The last `most` items that were set. Setting an item again makes it the latest."""
+    """The last `limit` items that were set. Setting an item again makes it the latest."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__()
-        self._most = most
+        self._limit = limit
 
     def __setitem__(self, key: K, value: V) -> None:
         self.pop(key, None)  # each step alone is safe: several threads may set items at once
         super().__setitem__(key, value)
-        if len(self) > self._most:
+        if len(self) > self._limit:
             self.popitem(last=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes a copy: frameworks copy the plugins that have one."""
-        return type(self), (self._most,), None, None, iter(self.items())
+        return type(self), (self._limit,), None, None, iter(self.items())

@@ -101,19 +101,19 @@ class LineRead:
         before = self._first - 1 - chunk.newlines
         start = chunk.start + (newline_position(chunk.data, before) + 1 if before else 0)
         if self._offset and start + self._offset >= self._extent.size:
-            raise self._beyond()
+            raise self._offset_error()
         return start + self._offset
 
     def _enter(self, chunk: Chunk, position: int) -> int:
         """Begin at an offset inside line `first`: check that it is inside, and move onto a character."""
         if chunk.newlines + chunk.data.count(b"\n", 0, position) != self._first - 1:
-            raise self._beyond()
+            raise self._offset_error()
         moved = cut_after(chunk.data, position) if chunk.utf8 else position
         self._offset += moved - position
         self._origin = chunk.start + moved
         return moved
 
-    def _beyond(self) -> InvalidQuery:
+    def _offset_error(self) -> InvalidQuery:
         return InvalidQuery(
             f"offset={self._offset} is beyond the end of line {self._first}; use start={self._first + 1}"
         )
@@ -162,8 +162,8 @@ class TailRead:
     """The last lines. Only the chunks with the last bytes that an answer may hold are wanted."""
 
     def __init__(self, lines: int, extent: Extent, *, caps: Caps, ansi: bool) -> None:
-        self._asked = min(lines, extent.lines)
-        self._lines = min(self._asked, caps.lines)
+        self._requested = min(lines, extent.lines)
+        self._lines = min(self._requested, caps.lines)
         self._extent, self._caps = extent, caps
         self._decode = partial(decode, ansi=ansi, columns=extent.columns)
         self._data = b""
@@ -189,14 +189,14 @@ class TailRead:
         if decoded.numbers is not None and len(decoded.numbers) < self._lines:
             self._lines = self._lines_drawn_as(self._lines)
             raw, decoded = self._shown()
-        decoded = decoded.last_lines(self._asked)
+        decoded = decoded.last_lines(self._requested)
         last = self._extent.lines
-        start, asked = last - _count_lines(raw) + 1, last - self._asked + 1
+        start, first = last - _count_lines(raw) + 1, last - self._requested + 1
         cut = len(self._data) - len(raw)
         is_inside = len(raw) < self._extent.size and cut > 0 and self._data[cut - 1] != _NEWLINE
         following = None
-        if start > asked or is_inside:
-            following = {"start": str(asked), "end": str(start if is_inside else start - 1)}
+        if start > first or is_inside:
+            following = {"start": str(first), "end": str(start if is_inside else start - 1)}
         return _text("tail", decoded, (start, last), self._extent, following)
 
     def _shown(self) -> tuple[bytes, Decoded]:
@@ -235,10 +235,10 @@ def _fit(
         raw = choose(cap)
         decoded = decode(raw)
         may_be_longer = decoded.replaced or decoded.rewritten
-        taken = len(decoded.text.encode()) if may_be_longer else 0
-        if taken <= size or cap == 1:
+        text_size = len(decoded.text.encode()) if may_be_longer else 0
+        if text_size <= size or cap == 1:
             return raw, decoded
-        cap = max(1, min(cap - 1, cap * size // taken))
+        cap = max(1, min(cap - 1, cap * size // text_size))
 
 
 def _text(

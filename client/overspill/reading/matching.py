@@ -133,7 +133,7 @@ class Matcher:
             line = self._long(data, start, stop)
             return iter([] if line is None else [line])
         found = _matching(self._pattern, data, start, stop)
-        return _others(data, start, stop, found) if self.invert else found
+        return _unmatched(data, start, stop, found) if self.invert else found
 
     def _count(self, data: bytes, start: int, stop: int) -> int:
         """Return how many lines `_slice` would yield."""
@@ -210,7 +210,7 @@ def _matching(pattern: Pattern, data: bytes, start: int, stop: int) -> Iterator[
         start = high + 1
 
 
-def _others(data: bytes, start: int, stop: int, found: Iterator[MatchedLine]) -> Iterator[MatchedLine]:
+def _unmatched(data: bytes, start: int, stop: int, found: Iterator[MatchedLine]) -> Iterator[MatchedLine]:
     """Yield the lines of `data[start:stop]` that were not found."""
     for line in found:
         yield from _every(data, start, line.start - 1)

@@ -45,9 +45,9 @@ class _Size(NamedTuple):
 
     def repeated(self, match: re.Match[str]) -> _Size:
         """Return the size of the item before a repetition, written out as RE2 does."""
-        least, most = int(match["least"] or 0), int(match["most"] or match["least"] or 1)
-        may_lack = most - least if match["most"] else int(match[0].startswith("?"))
-        times = max(least, most, 1)
+        low, high = int(match["least"] or 0), int(match["most"] or match["least"] or 1)
+        may_lack = high - low if match["most"] else int(match[0].startswith("?"))
+        times = max(low, high, 1)
         return _Size(self.copies * times, self.optional * times + max(may_lack, 0), self.nested * times)
 
 

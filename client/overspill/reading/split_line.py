@@ -55,7 +55,7 @@ class UnsearchedLine:
     def __init__(self, *, backwards: bool, ansi: bool, beginning: LineResult | None = None) -> None:
         """`beginning` is what is known of the line already; backwards, its last piece."""
         self._backwards, self._ansi = backwards, ansi
-        self._kept = beginning.data if beginning else b""
+        self._sample = beginning.data if beginning else b""
         self._utf8, self._is_clean = beginning is None or beginning.is_utf8, beginning is not None
         self.is_skipped = False
         """Whether pieces were left out that are not needed."""
@@ -63,22 +63,22 @@ class UnsearchedLine:
     @property
     def is_enough(self) -> bool:
         """Whether a full sample is kept: backwards, one of the beginning as far as it is known."""
-        return len(self._kept) >= SAMPLE_BYTES
+        return len(self._sample) >= SAMPLE_BYTES
 
     def forget(self) -> None:
         """Backwards: drop what is kept, since pieces before it were left out."""
-        self._kept = b""
+        self._sample = b""
 
     def add(self, piece: bytes, *, utf8: bool) -> None:
         """Take the next piece, in the order of the search."""
         self._utf8 = self._utf8 and utf8
-        self._kept = (piece + self._kept if self._backwards else self._kept + piece)[:SAMPLE_BYTES]
+        self._sample = (piece + self._sample if self._backwards else self._sample + piece)[:SAMPLE_BYTES]
 
     def close(self, *, is_ended: bool) -> LineResult:
         r"""Return the line, now that it is whole. `is_ended`: it ends with `\n`."""
-        kept = self._kept[: seam(self._kept, len(self._kept))] if self.is_enough else self._kept
+        kept = self._sample[: seam(self._sample, len(self._sample))] if self.is_enough else self._sample
         whole = normalize_lines(kept, ansi=self._ansi, utf8=self._utf8)
-        is_good = self._utf8 or (not self._is_clean and is_utf8(self._kept))
+        is_good = self._utf8 or (not self._is_clean and is_utf8(self._sample))
         return LineResult(whole.removesuffix(b"\r") if is_ended else whole, is_utf8=is_good)
 
 
@@ -228,18 +228,18 @@ def passed_over(raw: bytes, size: int, *, ansi: bool, utf8: bool, backwards: boo
     def length(start: int, stop: int) -> int:
         return len(normalize_lines(raw[start:stop], ansi=ansi, utf8=utf8))
 
-    most = max(0, size)
+    limit = max(0, size)
     total = length(0, len(raw)) if backwards else 0
     position = passed = 0
     for step in _STEPS:
         for cut in seams(raw, position, step):
             more = length(position, cut)
-            if passed + more > (total - most if backwards else most):
+            if passed + more > (total - limit if backwards else limit):
                 break
             position, passed = cut, passed + more
     if not backwards:
         return position, passed
-    if passed < total - most:
+    if passed < total - limit:
         cut = next(seams(raw, position, _STEPS[-1]))
         position, passed = cut, passed + length(position, cut)
     return position, total - passed

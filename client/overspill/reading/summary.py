@@ -187,7 +187,7 @@ class _Lines:
         self._mask = masked
         self.repeats = RepeatedLines()
         self.number = self.size = self.longest = self.empty = self.held_size = 0
-        self._held = b""
+        self._beginning = b""
         self._held_return = False
 
     def add(self, chunk: Chunk, *, is_last: bool) -> None:
@@ -198,7 +198,7 @@ class _Lines:
         *ended, rest = data.split(b"\n")
         if ended:
             self._take(data[: len(data) - len(rest)], ended, is_unended=is_unended)
-        self._held = (self._held + rest[:BEGINNING_BYTES])[:BEGINNING_BYTES]
+        self._beginning = (self._beginning + rest[:BEGINNING_BYTES])[:BEGINNING_BYTES]
         self.held_size += len(rest)
         self._held_return = rest.endswith(b"\r") if rest else self._held_return and not ended
 
@@ -213,7 +213,7 @@ class _Lines:
             return (
                 lines[number][:BEGINNING_BYTES]
                 if number
-                else (self._held + lines[0][:BEGINNING_BYTES])[:BEGINNING_BYTES]
+                else (self._beginning + lines[0][:BEGINNING_BYTES])[:BEGINNING_BYTES]
             )
 
         keys = [key_of(key) for key in self._mask(data[:-1]).split(b"\n")]
@@ -221,7 +221,7 @@ class _Lines:
             keys[number] = key_of(self._mask(line(number)))
         self.repeats.add(keys, self.number + 1, line)
         self.number += len(lines)
-        self._held, self.held_size = b"", 0
+        self._beginning, self.held_size = b"", 0
 
     def _sizes(self, lines: list[bytes], *, is_unended: bool) -> list[int]:
         r"""Return the bytes of each line without `\r\n`. The first includes what is held of it."""

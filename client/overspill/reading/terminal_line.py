@@ -16,7 +16,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from overspill.reading.terminal_tokens import TOKEN, columns_told, written_line
+from overspill.reading.terminal_tokens import TOKEN, stated_columns, written_line
 
 if TYPE_CHECKING:
     from overspill.reading.terminal_tokens import Token
@@ -40,8 +40,8 @@ def shown(line: str, columns: int) -> str:
     """
     if _BACK.search(line) is None:
         return line
-    told = columns_told(line)
-    columns = columns if told is None else told
+    stated = stated_columns(line)
+    columns = columns if stated is None else stated
     written = written_line(line)
     before = [drawn for output in written.outputs if (drawn := Line(columns).draw(output))]
     return _NO_LINE_END_SIGN.join([*before, Line(columns).draw(written.last) + written.returns])
@@ -52,7 +52,7 @@ class Line:
 
     def __init__(self, columns: int) -> None:
         self._cells: list[str] = []
-        self._at = 0
+        self._cursor = 0
         self._columns = columns if columns <= MAX_COLUMNS else 0
         self._is_at_edge = False
         """Whether the last column is written, so that the next character wraps."""
@@ -67,7 +67,7 @@ class Line:
     @property
     def row(self) -> int:
         """The row of the line, from 0, in which the cursor is."""
-        return (self._at - self._is_at_edge) // self._columns if self._columns else 0
+        return (self._cursor - self._is_at_edge) // self._columns if self._columns else 0
 
     @property
     def rows(self) -> int:
@@ -77,12 +77,12 @@ class Line:
     @property
     def column(self) -> int:
         """The column in which the cursor is, from 0."""
-        at = self._at - self._is_at_edge
+        at = self._cursor - self._is_at_edge
         return at % self._columns if self._columns else at
 
     def go_to(self, row: int, column: int) -> None:
         """Put the cursor into a row and column of the line."""
-        self._at, self._is_at_edge = row * self._columns + min(column, MAX_COLUMNS), False
+        self._cursor, self._is_at_edge = row * self._columns + min(column, MAX_COLUMNS), False
 
     def cover(self, below: Line) -> None:
         """Take the place of a line of one row, which is below. What is behind the end of this line stays."""
@@ -114,7 +114,7 @@ class Line:
 
     def text(self) -> str:
         """Return the text of the line, without blanks at its end."""
-        end = self._at if self._elsewhere is None else 0
+        end = self._cursor if self._elsewhere is None else 0
         stop = len(self._cells)
         while stop > end and self._cells[stop - 1] == " ":
             stop -= 1
@@ -124,18 +124,18 @@ class Line:
         cells = list(text) if text.isascii() and text.isprintable() else _cells(self._marked(text))
         if self._elsewhere is not None:
             self._elsewhere += cells
-            self._at += len(cells)
+            self._cursor += len(cells)
             return
         if self._is_anew:
-            del self._cells[self._at :]
+            del self._cells[self._cursor :]
         self._put(cells)
         self._room += 2 * len(cells)
         self._is_anew = False
-        self._is_at_edge = bool(self._columns and cells and self._at % self._columns == 0)
+        self._is_at_edge = bool(self._columns and cells and self._cursor % self._columns == 0)
 
     def _marked(self, text: str) -> str:
         """Return the text without marks at its beginning: those go to the character before the cursor."""
-        at = min(self._at, len(self._cells)) - 1
+        at = min(self._cursor, len(self._cells)) - 1
         while at >= 0 and not self._cells[at]:
             at -= 1
         while at >= 0 and text and _is_mark(text[0]) and self._elsewhere is None:
@@ -144,13 +144,13 @@ class Line:
         return text
 
     def _put(self, cells: list[str]) -> None:
-        self._pad(self._at)
-        stop = self._at + len(cells)
+        self._pad(self._cursor)
+        stop = self._cursor + len(cells)
         if cells:
-            self._split(self._at)
+            self._split(self._cursor)
             self._split(stop)
-        self._cells[self._at : stop] = cells
-        self._at = stop
+        self._cells[self._cursor : stop] = cells
+        self._cursor = stop
 
     def _split(self, at: int) -> None:
         """Make blanks of a wide character or a tab that has this column, but does not begin there."""
@@ -163,26 +163,26 @@ class Line:
             stop += 1
         self._cells[start:stop] = [" "] * (stop - start)
 
-    def _move(self, what: str, number: str) -> None:
+    def _move(self, move: str, number: str) -> None:
         amount = min(int(number or 0), MAX_COLUMNS)
         if self._is_at_edge:
-            if what in "KJ" and not amount:
+            if move in "KJ" and not amount:
                 return
-            self._at, self._is_at_edge = self._at - 1, False
-        if what in "78Hf":
-            self._save(what)
-        elif what in "ABEFMdhl":
+            self._cursor, self._is_at_edge = self._cursor - 1, False
+        if move in "78Hf":
+            self._save(move)
+        elif move in "ABEFMdhl":
             return
-        elif what in "\rKJP@X" and self._elsewhere is not None:
-            self._begin_elsewhere(what)
-        elif what in "KJ":
-            self._erase(what, amount)
-        elif what in "P@X":
-            self._change(what, amount or 1)
-        elif what == "\r":
+        elif move in "\rKJP@X" and self._elsewhere is not None:
+            self._begin_elsewhere(move)
+        elif move in "KJ":
+            self._erase(move, amount)
+        elif move in "P@X":
+            self._change(move, amount or 1)
+        elif move == "\r":
             self._return()
         else:
-            self._go(what, amount or 1)
+            self._go(move, amount or 1)
 
     def _return(self) -> None:
         r"""Go to the start of the row. Where nothing else moves, to that of the line: a bar begins anew.
@@ -190,76 +190,76 @@ class Line:
         Shells write a blank and `\r` to go on in the next row, at the edge of this one.
         """
         start = self._row_start()
-        is_wrapped = start > 0 and self._at == start + 1 == len(self._cells) and self._cells[start] == " "
-        self._at = start if is_wrapped or not self._has_only_returns else 0
+        is_wrapped = start > 0 and self._cursor == start + 1 == len(self._cells) and self._cells[start] == " "
+        self._cursor = start if is_wrapped or not self._has_only_returns else 0
         self._is_anew = self._has_only_returns
 
-    def _go(self, what: str, amount: int) -> None:
-        start, at = self._row_start(), self._at
-        most = min(start + (self._columns or len(self._cells) + MAX_COLUMNS) - 1, self._room)
-        if what == "\t":
-            self._tab(min(at + _TAB - (at - start) % _TAB, most))
-        elif what in "\x08D":
-            self._at = max(start, at - (1 if what == "\x08" else amount))
-        elif what == "C":
-            self._at = min(at + amount, most)
+    def _go(self, move: str, amount: int) -> None:
+        start, at = self._row_start(), self._cursor
+        last = min(start + (self._columns or len(self._cells) + MAX_COLUMNS) - 1, self._room)
+        if move == "\t":
+            self._tab(min(at + _TAB - (at - start) % _TAB, last))
+        elif move in "\x08D":
+            self._cursor = max(start, at - (1 if move == "\x08" else amount))
+        elif move == "C":
+            self._cursor = min(at + amount, last)
         else:
-            self._at = min(start + amount - 1, most)
+            self._cursor = min(start + amount - 1, last)
 
     def _tab(self, stop: int) -> None:
         """Go to the next stop. A tab behind all that is written is kept."""
         if self._elsewhere is not None:
-            self._at = stop
+            self._cursor = stop
             return
         if self._is_anew:
-            del self._cells[self._at :]
+            del self._cells[self._cursor :]
             self._is_anew = False
-        if self._at >= len(self._cells):
-            self._pad(self._at)
-            self._cells += ["\t", *[""] * (stop - self._at - 1)]
-        self._at = max(stop, self._at)
+        if self._cursor >= len(self._cells):
+            self._pad(self._cursor)
+            self._cells += ["\t", *[""] * (stop - self._cursor - 1)]
+        self._cursor = max(stop, self._cursor)
 
-    def _erase(self, what: str, amount: int) -> None:
+    def _erase(self, move: str, amount: int) -> None:
         """Erase from the cursor on, up to it, or all: of the row (K), or of it and all below (J)."""
-        is_to_end = what == "J" or not self._columns
-        start, stop = self._at, len(self._cells) if is_to_end else self._row_stop()
+        is_to_end = move == "J" or not self._columns
+        start, stop = self._cursor, len(self._cells) if is_to_end else self._row_stop()
         if amount == 1:
-            start, stop = max(self._row_start(), self._at - MAX_COLUMNS), min(stop, self._at + 1)
+            start, stop = max(self._row_start(), self._cursor - MAX_COLUMNS), min(stop, self._cursor + 1)
         elif amount:
-            start = 0 if what == "J" else self._row_start()
-        if what == "J" and amount > 1:
-            self._at = 0
+            start = 0 if move == "J" else self._row_start()
+        if move == "J" and amount > 1:
+            self._cursor = 0
         if stop == len(self._cells):
             del self._cells[start:]
         else:
             self._cells[start:stop] = [" "] * (stop - start)
 
-    def _change(self, what: str, amount: int) -> None:
-        start, stop = self._at, self._row_stop()
+    def _change(self, move: str, amount: int) -> None:
+        start, stop = self._cursor, self._row_stop()
         if start >= stop:
             return
         row = self._cells[start:stop]
         blanks = [" "] * amount
-        if what == "@":
+        if move == "@":
             row = blanks + row
-        elif what == "P":
+        elif move == "P":
             row = row[amount:] + (blanks if stop < len(self._cells) else [])
         else:
             row = blanks[: len(row)] + row[amount:]
         self._cells[start:stop] = row[: self._columns - (start - self._row_start())] if self._columns else row
 
-    def _begin_elsewhere(self, what: str) -> None:
+    def _begin_elsewhere(self, move: str) -> None:
         """Begin the row outside of the line anew, if it is erased or returned to."""
-        if what in "\rKJ":
+        if move in "\rKJ":
             self._elsewhere = []
-        if what == "\r":
-            self._at = self._row_start()
+        if move == "\r":
+            self._cursor = self._row_start()
 
-    def _save(self, what: str) -> None:
-        if what == "7":
-            self._saved = self._at
-        elif what == "8":
-            self._at = self._at if self._saved is None else self._saved
+    def _save(self, move: str) -> None:
+        if move == "7":
+            self._saved = self._cursor
+        elif move == "8":
+            self._cursor = self._cursor if self._saved is None else self._saved
             self._saved = self._elsewhere = None
         elif self._saved is not None:
             self._elsewhere = []
@@ -268,11 +268,11 @@ class Line:
         self._cells += [" "] * (stop - len(self._cells))
 
     def _row_start(self) -> int:
-        return self._at - self._at % self._columns if self._columns else 0
+        return self._cursor - self._cursor % self._columns if self._columns else 0
 
     def _row_stop(self) -> int:
         """Return where the row ends, or what was written in it; no more is changed of a long row."""
-        stop = self._row_start() + self._columns if self._columns else self._at + MAX_COLUMNS
+        stop = self._row_start() + self._columns if self._columns else self._cursor + MAX_COLUMNS
         return min(stop, len(self._cells))
 
 

@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from overspill.reading.terminal_line import MAX_COLUMNS, Line, shown
-from overspill.reading.terminal_tokens import columns_told, tokens, written_line
+from overspill.reading.terminal_tokens import stated_columns, tokens, written_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ class _Screen:
     def __init__(self, columns: int) -> None:
         self._columns = columns
         self._lines: list[_ScreenLine] = []
-        self._at: int | None = None
+        self._cursor_index: int | None = None
         """The line of the cursor; None before the line that is begun next."""
         self._number = 0
         self._above = 0
@@ -105,29 +105,29 @@ class _Screen:
         self._saved: _ScreenLine | None = None
         self._main: list[_ScreenLine] | None = None
         """The lines of the usual screen, while a program has one of its own."""
-        self._main_at = 0
+        self._main_index = 0
 
     def lines(self, *, is_ended: bool) -> list[_ScreenLine]:
         """Return the lines that are shown in the end; `is_ended` leaves out a blank one that only waits."""
-        kept = [*(self._main or []), *self._lines]
-        if self._at is not None and not is_ended:
+        lines = [*(self._main or []), *self._lines]
+        if self._cursor_index is not None and not is_ended:
             self._current.has_cursor = True
-        if is_ended and self._at == len(self._lines) - 1 and not kept[-1].text:
-            kept.pop()
-        while len(kept) > 1 and self._above and not kept[0].text:
-            kept, self._above = kept[1:], self._above - 1
-        return kept
+        if is_ended and self._cursor_index == len(self._lines) - 1 and not lines[-1].text:
+            lines.pop()
+        while len(lines) > 1 and self._above and not lines[0].text:
+            lines, self._above = lines[1:], self._above - 1
+        return lines
 
     def draw(self, number: int, written: str) -> None:
         """Draw a line without its end."""
         self._number = number
-        if (told := columns_told(written)) is not None:
-            self._columns = told
-        if self._at is None and _ACROSS.search(written) is None:
+        if (stated := stated_columns(written)) is not None:
+            self._columns = stated
+        if self._cursor_index is None and _ACROSS.search(written) is None:
             self._lines.append(self._new(number, shown(written, self._columns)))
             return
         line = written_line(written)
-        if self._at is None:
+        if self._cursor_index is None:
             outputs = [output for each in line.outputs if (output := shown(each, self._columns))]
             self._lines += [self._new(number, output) for output in outputs]
             self._begin()
@@ -137,15 +137,15 @@ class _Screen:
 
     def end_line(self) -> None:
         """Go to the start of the next row; at the last one a line is begun."""
-        if self._at is None:
+        if self._cursor_index is None:
             return
         if self._line.row + 1 < self._line.rows:
             self._line.go_to(self._line.row + 1, 0)
-        elif self._at + 1 < len(self._lines):
-            self._at += 1
+        elif self._cursor_index + 1 < len(self._lines):
+            self._cursor_index += 1
             self._line.go_to(0, 0)
         else:
-            self._at = None
+            self._cursor_index = None
 
     @property
     def _current(self) -> _ScreenLine:
@@ -153,8 +153,8 @@ class _Screen:
 
     @property
     def _index(self) -> int:
-        assert self._at is not None
-        return self._at
+        assert self._cursor_index is not None
+        return self._cursor_index
 
     @property
     def _highest(self) -> int:
@@ -170,13 +170,13 @@ class _Screen:
 
     def _begin(self) -> None:
         self._lines.append(self._new(self._number))
-        self._at = len(self._lines) - 1
+        self._cursor_index = len(self._lines) - 1
 
     def _begin_page(self) -> None:
         """Let the screen begin below all that is written."""
         if not self._lines or self._lines[-1].text:
             self._begin()
-        self._at = self._top = len(self._lines) - 1
+        self._cursor_index = self._top = len(self._lines) - 1
         self._line.go_to(0, 0)
 
     def _take(self, token: Token) -> None:
@@ -213,7 +213,7 @@ class _Screen:
         elif move == "8" and self._saved is not None:
             highest = self._highest
             if self._saved in self._lines[highest:]:
-                self._at = self._lines.index(self._saved, highest)
+                self._cursor_index = self._lines.index(self._saved, highest)
             self._saved = None
 
     def _go_up(self, rows: int, move: str) -> None:
@@ -231,7 +231,7 @@ class _Screen:
             self._above += above
             self._lines[:0] = [self._new(0) for _ in range(above)]
             row = rows = 0
-        self._at = at
+        self._cursor_index = at
         self._line.go_to(max(0, row - rows), column)
 
     def _go_down(self, rows: int, move: str) -> None:
@@ -244,7 +244,7 @@ class _Screen:
             below = min(below, self._top + MAX_ROWS - len(self._lines))
             self._lines += [self._new(self._number) for _ in range(below)]
             at, row = len(self._lines) - 1, 0
-        self._at = at
+        self._cursor_index = at
         self._line.go_to(min(row, self._line.rows - 1), column)
 
     def _address(self, token: Token) -> None:
@@ -255,13 +255,13 @@ class _Screen:
         column = self._line.column if token.move == "d" else column - 1
         if self._top is None:
             self._begin_page()
-        self._at = self._highest
+        self._cursor_index = self._highest
         self._line.go_to(0, column)
         self._go_down(min(row, MAX_ROWS) - 1, "B")
 
     def _erase(self, token: Token) -> None:
         """Erase everything below the cursor, or all. Text that is cleared on the usual screen stays above."""
-        is_at_top = self._at == self._top and not self._line.row and not self._line.column
+        is_at_top = self._cursor_index == self._top and not self._line.row and not self._line.column
         if self._top is None or not (token.number in {"2", "3"} or (is_at_top and token.number != "1")):
             if token.number in {"", "0"}:
                 del self._lines[self._index + 1 :]
@@ -279,7 +279,7 @@ class _Screen:
             return
         self._saved = None
         if is_own:
-            self._main, self._main_at, self._lines = self._lines, self._index, []
+            self._main, self._main_index, self._lines = self._lines, self._index, []
             self._begin_page()
         elif self._main is not None:
-            self._lines, self._at, self._main, self._top = self._main, self._main_at, None, None
+            self._lines, self._cursor_index, self._main, self._top = self._main, self._main_index, None, None

@@ -51,10 +51,10 @@ def tokens(text: str) -> Iterator[Token]:
         yield Token(token[0], control or cursor or letter or "", number or "")
 
 
-def columns_told(line: str) -> int | None:
+def stated_columns(line: str) -> int | None:
     """Return the present number of columns, if the line says it."""
-    told = _COLUMNS.findall(line)
-    return int(told[-1]) if told else None
+    numbers = _COLUMNS.findall(line)
+    return int(numbers[-1]) if numbers else None
 
 
 def written_line(line: str) -> WrittenLine:

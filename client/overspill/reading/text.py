@@ -79,8 +79,8 @@ def decode(data: bytes, *, ansi: bool = False, columns: int | None = None) -> De
     If a terminal has shown it, which has `columns` (0 if nobody knows how many), its lines are as it shows
     them in the end: fewer, if some were drawn over others. None is for what no terminal has shown.
     """
-    given = data if ansi else strip_escapes(data)
-    text, replaced = _text(given)
+    shown_data = data if ansi else strip_escapes(data)
+    text, replaced = _text(shown_data)
     if columns is None or ansi:
         return Decoded(text, replaced)
     shown = shown_text(_text(_strip_all_but_moves(data))[0], columns)
