@@ -65,10 +65,12 @@ class LocalCapture:
 
     def get(self, _ref: str = "", *, session: str | None = None) -> wire.Entry:  # noqa: ARG002
         """Return the entry of the capture. Raises `OSError`."""
-        return entry_of(self.spooled, self._kind())
+        return entry_of(self.spooled, self._content_kind())
 
-    def _kind(self) -> str:
-        return content_kind.detect(self._chunks.at(0, content_kind.HEAD_BYTES), self.spooled.content_type)
+    def _content_kind(self) -> str:
+        return content_kind.detect(
+            self._chunks.bytes_at(0, content_kind.HEAD_BYTES), self.spooled.content_type
+        )
 
     def content(
         self,
@@ -90,7 +92,7 @@ class LocalCapture:
         session: str | None = None,  # noqa: ARG002
     ) -> Iterator[Iterator[bytes]]:
         """Give the block the bytes in pieces. Reading all of them verifies the digest (`CaptureDamaged`)."""
-        yield self._all() if range is None else self._part(range)
+        yield self._all() if range is None else self._range_pieces(range)
 
     def _all(self) -> Iterator[bytes]:
         state = hashlib.sha256()
@@ -102,8 +104,8 @@ class LocalCapture:
                 wire.Code.CAPTURE_DAMAGED, "the bytes on this machine's disk are not those that were captured"
             )
 
-    def _part(self, wanted: wire.ByteRange) -> Iterator[bytes]:
-        part = wanted.resolve(self.spooled.size)
+    def _range_pieces(self, byte_range: wire.ByteRange) -> Iterator[bytes]:
+        part = byte_range.resolve(self.spooled.size)
         if part is None:
             detail = f"no byte of the range exists: the capture has {self.spooled.size} bytes"
             raise error_of(wire.Code.RANGE_NOT_SATISFIABLE, detail)
@@ -138,7 +140,7 @@ class LocalCapture:
         summarizer = Summarizer(
             self._chunks.extent,
             content_type=self.spooled.content_type,
-            kind=self._kind(),
+            kind=self._content_kind(),
             expired=_deadline(),
         )
         return self._chunks.inspect(summarizer)
@@ -183,20 +185,20 @@ def _with_whole_query(text: wire.Text, query: Struct) -> wire.Text:
     """Return the answer with the whole query that continues: what was asked for, with a new beginning."""
     if text.next is None:
         return text
-    kept = {name: value for name, value in encode_query(query).items() if name not in _POSITIONS}
-    return msgspec.structs.replace(text, next=kept | text.next)
+    unchanged = {name: value for name, value in encode_query(query).items() if name not in _POSITIONS}
+    return msgspec.structs.replace(text, next=unchanged | text.next)
 
 
-def _query(kind: type[Q], *, session: str | None = None, **parameters: Any) -> Q:  # noqa: ARG001
+def _query(query_type: type[Q], *, session: str | None = None, **parameters: Any) -> Q:  # noqa: ARG001
     """Return a query within the bounds that hold on the wire. Raises `InvalidParameter`.
 
     That is also raised for `since`, because only the service knows when the lines came.
     """
-    query = kind(**parameters)
+    query = query_type(**parameters)
     if query.since is not None:
         raise error_of(wire.Code.INVALID_PARAMETER, _NO_TIMES)
     try:
-        return msgspec.convert(msgspec.to_builtins(query), kind)
+        return msgspec.convert(msgspec.to_builtins(query), query_type)
     except msgspec.ValidationError as error:
         raise error_of(wire.Code.INVALID_PARAMETER, f"{error}".replace("`$.", "`")) from None
 

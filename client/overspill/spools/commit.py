@@ -54,7 +54,7 @@ def commit(
         _sync_names(folder, room, additions)
     finally:
         for addition in additions:
-            _end(addition, room)
+            _finish(addition, room)
 
 
 def replace(folder: Folder, room: Room, entry: Spooled, order: Order | None = None) -> bool:
@@ -88,7 +88,7 @@ def _discarded(draft: Draft, room: Room) -> Iterator[Draft]:
             raise
 
 
-def _end(addition: Addition, room: Room) -> None:
+def _finish(addition: Addition, room: Room) -> None:
     """Unlock the draft. If the addition failed, remove it, or leave that to the next tidying."""
     draft, order = addition.draft, addition.order
     addition.draft = None
@@ -104,8 +104,8 @@ def _end(addition: Addition, room: Room) -> None:
 
 def too_large(size: int, bound: int) -> NotSpooled:
     """Return the error for a capture of `size` bytes that is larger than the spool's bound, in bytes."""
-    mine, most = quantities.readable_size(size), quantities.readable_size(bound)
-    return NotSpooled(f"it is larger than the whole local spool may be ({mine}, {most})")
+    own_size, max_size = quantities.readable_size(size), quantities.readable_size(bound)
+    return NotSpooled(f"it is larger than the whole local spool may be ({own_size}, {max_size})")
 
 
 def _attempt(addition: Addition, step: Callable[[], None]) -> None:

@@ -47,33 +47,33 @@ class FileChunks:
         self.extent: Extent = extent
         size = extent.size
         self._blocks = max(1, -(-size // BLOCK))
-        self._newlines = extent.lines - (size > 0 and self.at(size - 1, size) != b"\n")
+        self._newlines = extent.lines - (size > 0 and self.bytes_at(size - 1, size) != b"\n")
         self._before = [0]
         """The newlines in the first 0, 1, 2 … blocks together, as far as they were counted."""
         self._behind = [0]
         """The same for the last 0, 1, 2 … blocks."""
 
-    def at(self, start: int, stop: int) -> bytes:
+    def bytes_at(self, start: int, stop: int) -> bytes:
         """Return the bytes from `start` up to, not including, `stop`; fewer at the end of the content."""
-        wanted = min(stop, self.extent.size) - start
+        remaining = min(stop, self.extent.size) - start
         pieces = []
-        while wanted > 0 and (piece := os.pread(self._descriptor, wanted, start)):
+        while remaining > 0 and (piece := os.pread(self._descriptor, remaining, start)):
             pieces.append(piece)
-            start, wanted = start + len(piece), wanted - len(piece)
+            start, remaining = start + len(piece), remaining - len(piece)
         return b"".join(pieces)
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the same bytes, a block at a time."""
-        while start < stop and (piece := self.at(start, min(start + BLOCK, stop))):
+        while start < stop and (piece := self.bytes_at(start, min(start + BLOCK, stop))):
             yield piece
             start += len(piece)
 
     def inspect(self, read: Read[T]) -> T:
         """Drive `lines.head`, `between`, `tail` or a `Summarizer` to its answer."""
-        asked = None
+        previous = None
         while (wanted := read.wanted) is not None:
-            asked = _other_than(asked, wanted)
-            for chunk in self._chunks(self._wanted(wanted)):
+            previous = _checked_progress(previous, wanted)
+            for chunk in self._chunks(self._block_numbers(wanted)):
                 _feed(read, chunk)
                 if read.wanted is None:
                     break
@@ -81,19 +81,19 @@ class FileChunks:
 
     def search(self, search: Search) -> Text:
         """Drive a grep to its answer, downwards or upwards from the first wanted chunk."""
-        asked = None
+        previous = None
         while (wanted := search.begin_part()) is not None:
-            asked = _other_than(asked, wanted)
-            near = self._wanted(wanted)
-            last = near[0] if wanted.span is None else near[-1]
-            numbers = range(last, -1, -1) if search.backwards else range(near[0], self._blocks)
+            previous = _checked_progress(previous, wanted)
+            numbered = self._block_numbers(wanted)
+            last = numbered[0] if wanted.span is None else numbered[-1]
+            numbers = range(last, -1, -1) if search.backwards else range(numbered[0], self._blocks)
             for chunk in self._chunks(numbers):
                 _feed(search, chunk)
                 if search.wanted is None or search.has_jumped:
                     break
         return search.answer()
 
-    def _wanted(self, wanted: Wanted) -> range:
+    def _block_numbers(self, wanted: Wanted) -> range:
         """Return the numbers of the blocks that a read asks for."""
         first = self._holding_newline(wanted.newline, self._holding(wanted.offset))
         last = self._blocks - 1
@@ -109,7 +109,7 @@ class FileChunks:
     def _block(self, number: int) -> bytes:
         """Return the bytes of a block. Count its newlines if those up to it, or behind it, are known."""
         start, stop = self._start(number), self._start(number + 1)
-        data = self.at(start, stop)
+        data = self.bytes_at(start, stop)
         if len(data) < stop - start:
             raise OSError(f"the file ends at {start + len(data)} and had {self.extent.size} bytes")
         if number + 1 == len(self._before):
@@ -121,21 +121,21 @@ class FileChunks:
     def _start(self, number: int) -> int:
         """Return the offset of a block: after a UTF-8 character that would reach into it."""
         start = min(number * BLOCK, self.extent.size)
-        return start + cut_after(self.at(start, start + _LONGEST_CHARACTER), 0) if number else 0
+        return start + cut_after(self.bytes_at(start, start + _LONGEST_CHARACTER), 0) if number else 0
 
     def _holding(self, offset: int) -> int:
         """Return the number of the block that holds this byte; the last block if there is no such byte."""
         number = min(offset // BLOCK, self._blocks - 1)
         return number - (number > 0 and offset < self._start(number))
 
-    def _holding_newline(self, newline: int, least: int) -> int:
-        """Return the number of the block that holds this newline, counted from 1, but at least `least`."""
+    def _holding_newline(self, newline: int, minimum: int) -> int:
+        """Return the number of the block that holds this newline, counted from 1, but at least `minimum`."""
         if newline <= self._newlines // 2:
-            while least + 1 < self._blocks and self._newlines_before(least + 1) < newline:
-                least += 1
-            return least
+            while minimum + 1 < self._blocks and self._newlines_before(minimum + 1) < newline:
+                minimum += 1
+            return minimum
         number = self._blocks - 1
-        while number > least and self._newlines_before(number) >= newline:
+        while number > minimum and self._newlines_before(number) >= newline:
             number -= 1
         return number
 
@@ -149,12 +149,12 @@ class FileChunks:
         return self._newlines - self._behind[self._blocks - number]
 
 
-def _other_than(asked: Wanted | None, wanted: Wanted) -> Wanted:
+def _checked_progress(previous: Wanted | None, wanted: Wanted) -> Wanted:
     """Return what a reader wants, if it has not just got it.
 
     Raises `OSError` if it has: it looks for lines that the file should have and has not.
     """
-    if wanted == asked:
+    if wanted == previous:
         raise OSError(_OTHER_LINES)
     return wanted
 

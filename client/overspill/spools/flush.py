@@ -78,11 +78,11 @@ def flush(partition: Partition, client: SyncClient, *, again: bool = False) -> F
     """
     flush = Flush(partition, client, again=again)
     flush.run()
-    return flush.done
+    return flush.result
 
 
 class Flush:
-    """One flush. Other threads may read `done` and call `stop` while it runs.
+    """One flush. Other threads may read `result` and call `stop` while it runs.
 
     Captures of more than `largest` bytes are skipped.
     """
@@ -90,7 +90,7 @@ class Flush:
     def __init__(
         self, partition: Partition, client: SyncClient, *, again: bool = False, largest: int | None = None
     ) -> None:
-        self.done: Flushed = Flushed()
+        self.result: Flushed = Flushed()
         self._partition, self._client, self._again, self._largest = partition, client, again, largest
         self._failed_in_a_row = 0
         self._is_stopped = False
@@ -110,11 +110,11 @@ class Flush:
             if entry is None or not self._is_due(entry):
                 continue
             if self._is_stopped or not self._try(entry):
-                self.done.left = len(stored) - number
+                self.result.left = len(stored) - number
                 break
-        if self.done.uploaded:
-            size = quantities.readable_size(self.done.size)
-            log.info("uploaded %d captures (%s) that waited in the spool", self.done.uploaded, size)
+        if self.result.uploaded:
+            size = quantities.readable_size(self.result.size)
+            log.info("uploaded %d captures (%s) that waited in the spool", self.result.uploaded, size)
 
     def _is_due(self, entry: Spooled) -> bool:
         if self._largest is not None and entry.size > self._largest:
@@ -128,36 +128,36 @@ class Flush:
         except OverspillError as error:
             return self._note_failure(error, entry)
         self._failed_in_a_row = 0
-        self.done.uploaded += is_sent
-        self.done.size += entry.size if is_sent else 0
-        self.done.elsewhere += not is_sent
+        self.result.uploaded += is_sent
+        self.result.size += entry.size if is_sent else 0
+        self.result.elsewhere += not is_sent
         return True
 
     def _note_failure(self, error: OverspillError, entry: Spooled) -> bool:
         """Refuse or postpone the capture, or stop the flush. Return whether to go on with the next."""
         if verdicts.is_permanent(error):
             self._refuse(entry, str(error))
-            self.done.refused += 1
+            self.result.refused += 1
             return True
         if isinstance(error, _SERVICE_FAILURES) or not self._client.ready():
-            self.done.failure = error
+            self.result.failure = error
             return False
         self._postpone(entry, error)
         self._failed_in_a_row += 1
         if self._failed_in_a_row == _MAX_FAILED_IN_A_ROW:
-            self.done.failure = error
+            self.result.failure = error
         return self._failed_in_a_row < _MAX_FAILED_IN_A_ROW
 
-    def _refuse(self, entry: Spooled, why: str) -> None:
+    def _refuse(self, entry: Spooled, reason: str) -> None:
         """Keep a capture, and note in its entry that it must not be uploaded."""
-        self._partition.amend(structs.replace(entry, refused=why))
-        log.warning("the spooled capture %s will not be uploaded: %s", entry.id, why)
+        self._partition.amend(structs.replace(entry, refused=reason))
+        log.warning("the spooled capture %s will not be uploaded: %s", entry.id, reason)
 
     def _postpone(self, entry: Spooled, error: OverspillError) -> None:
         pause = _BACKOFF.bound(entry.failures)
         later = datetime.now(UTC) + timedelta(seconds=pause)
         self._partition.amend(structs.replace(entry, failures=entry.failures + 1, next_try=later))
-        self.done.postponed += 1
+        self.result.postponed += 1
         log.info("the spooled capture %s could not be uploaded, again in %d s: %s", entry.id, pause, error)
 
     def _send(self, entry: Spooled) -> bool:

@@ -65,7 +65,7 @@ def _flushed(partition: Partition, client: SyncClient) -> Flushed:
     if partition.exists():
         with _alone(partition):
             flush.run()
-    return flush.done
+    return flush.result
 
 
 def flush_shortly(
@@ -79,23 +79,23 @@ def flush_shortly(
     """
     flush = Flush(partition, client, largest=int(seconds * _ASSUMED_BYTES_PER_SECOND))
     if _is_nothing_to_do(partition):
-        return flush.done
+        return flush.result
     try:
         load_transport()  # importing takes time that does not count
     except ImportError:  # this package was replaced or removed meanwhile: the next process uploads
-        return flush.done
+        return flush.result
     thread = threading.Thread(
         target=_flush_quietly, args=[partition, flush, lock_timeout], name="overspill-flush", daemon=True
     )
     try:
         thread.start()
     except RuntimeError:  # the process has threads enough, or is ending
-        return flush.done
+        return flush.result
     thread.join(seconds)
     flush.stop()
-    if thread.is_alive() and flush.done.uploaded:  # it was cut off, and nothing is wrong with the service
+    if thread.is_alive() and flush.result.uploaded:  # it was cut off, and nothing is wrong with the service
         _resume(partition)
-    return flush.done
+    return flush.result
 
 
 def _is_nothing_to_do(partition: Partition) -> bool:
@@ -124,7 +124,7 @@ def _flush_quietly(partition: Partition, flush: Flush, lock_timeout: float) -> N
             flush_lock.pause()  # first: the process may end before the flush does
             began = time.monotonic()
             flush.run()
-            if flush.done.failure is None or time.monotonic() - began < _SLOW_SECONDS:
+            if flush.result.failure is None or time.monotonic() - began < _SLOW_SECONDS:
                 flush_lock.resume()
 
 

@@ -36,14 +36,14 @@ _DROPPED: Final = "dropped.json"
 class StoredFile(NamedTuple):
     """A capture as the sizes and dates of its files show it. The dates of copied files may be wrong.
 
-    `size` is the bytes of the content, `kept` of content and entry. `changed` and `expires` are seconds since
-    the epoch.
+    `size` is the bytes of the content, `disk_size` of content and entry. `changed` and `expires` are seconds
+    since the epoch.
     """
 
     changed: float
     id: str
     size: int
-    kept: int
+    disk_size: int
     expires: float
 
 

@@ -41,10 +41,10 @@ class Holder:
 
     def entries(self, **filters: str | None) -> list[wire.Entry]:
         """Return what waits here with these values, newest first. Raises `NotSpooled` and `OSError`."""
-        wanted = {name: wire.fit(value) for name, value in filters.items() if value is not None}
-        kept = [] if self._partition is None else self._partition.entries()
-        found = (entry_of(each, "") for each in reversed(kept))
-        return [entry for entry in found if all(getattr(entry, name) == wanted[name] for name in wanted)]
+        values = {name: wire.fit(value) for name, value in filters.items() if value is not None}
+        spooled = [] if self._partition is None else self._partition.entries()
+        found = (entry_of(each, "") for each in reversed(spooled))
+        return [entry for entry in found if all(getattr(entry, name) == values[name] for name in values)]
 
     @contextmanager
     def source(self, client: SyncClient | None, ref: str, session: str | None = None) -> Iterator[SyncSource]:

@@ -32,9 +32,9 @@ def directory() -> Path:
 
     Without a home directory it is one of the user's own in the directory for temporary files.
     """
-    given = os.environ.get("OVERSPILL_SPOOL", "").strip()
-    if given:
-        return Path(os.path.expanduser(given))  # noqa: PTH111
+    value = os.environ.get("OVERSPILL_SPOOL", "").strip()
+    if value:
+        return Path(os.path.expanduser(value))  # noqa: PTH111
     return state_folder() / "spool"
 
 
@@ -49,13 +49,13 @@ def waiting_bytes() -> int:
 
 
 def _bytes_of(variable: str, otherwise: int) -> int:
-    given = os.environ.get(variable, "").strip()
-    if not given:
+    value = os.environ.get(variable, "").strip()
+    if not value:
         return otherwise
-    size = _SIZE.fullmatch(given)
+    size = _SIZE.fullmatch(value)
     if size is None:
         raise ValueError(
-            f"{variable} must be a number of bytes, or such as 512MiB, 10GiB, 5GB; it is {given!r}"
+            f"{variable} must be a number of bytes, or such as 512MiB, 10GiB, 5GB; it is {value!r}"
         )
     number, prefix, binary = size.groups()
     factor: int = (1024 if binary else 1000) ** (" KMGT".index(prefix.upper()) if prefix else 0)
@@ -64,14 +64,14 @@ def _bytes_of(variable: str, otherwise: int) -> int:
 
 def exit_seconds() -> float:
     """Return the seconds for uploads at the end. Raises `ValueError` if the variable is not a number."""
-    given = os.environ.get("OVERSPILL_EXIT_SECONDS", "").strip()
-    if not given:
+    value = os.environ.get("OVERSPILL_EXIT_SECONDS", "").strip()
+    if not value:
         return EXIT_SECONDS
-    if _SECONDS.fullmatch(given) is None:
+    if _SECONDS.fullmatch(value) is None:
         raise ValueError(
-            f"OVERSPILL_EXIT_SECONDS must be a number of seconds, or 0 for none; it is {given!r}"
+            f"OVERSPILL_EXIT_SECONDS must be a number of seconds, or 0 for none; it is {value!r}"
         )
-    return float(given)
+    return float(value)
 
 
 def fingerprint(url: str, key: str) -> str:

@@ -30,7 +30,7 @@ class Order:
     """An output to write to the spool.
 
     `reason` says why the service does not have it, `refused` why the service will never have it, if so.
-    `done` gets the entry once it is durable. `on_kept` is called after that, in a thread for blocking work,
+    `reply` gets the entry once it is durable. `on_kept` is called after that, in a thread for blocking work,
     with `locked`. It must not refer to the order: the output would stay in memory as long as the cycle.
     With `is_uploading` an upload of the output goes on: its content stays `locked` against flushes from the
     moment it can be found on the disk, unless it was in the spool before.
@@ -42,8 +42,8 @@ class Order:
     on_kept: Callable[[Spooled, LockedFile | None], None]
     is_uploading: bool = False
     locked: LockedFile | None = None
-    done: Reply[Spooled] = field(default_factory=Reply)
-    _taken: threading.Lock = field(default_factory=threading.Lock)
+    reply: Reply[Spooled] = field(default_factory=Reply)
+    _decision: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> bool:
         """Decide whether the output is kept. Return False if somebody else has decided.
@@ -51,7 +51,7 @@ class Order:
         The first to do so is the attempt just before it publishes, or the waiter that gives up. So an output
         that was given up is never found on the disk afterwards, and one on the disk is never given up.
         """
-        return self._taken.acquire(blocking=False)
+        return self._decision.acquire(blocking=False)
 
 
 def take(order: Order | None) -> None:

@@ -123,10 +123,10 @@ class Partition:
         `producer` is that of the entry. Waits at most `lock_timeout` seconds for others that keep the spool
         busy. Raises `OSError` too.
         """
-        kept = Digested.of(body)
-        handle = description.id or wire.capture_id(description.session, description.call_id, kept.sha256)
+        digested = Digested.of(body)
+        handle = description.id or wire.capture_id(description.session, description.call_id, digested.sha256)
         described = structs.replace(description, id=handle)
-        entry = new_entry(described, kept, self._now(), url=self.url, reason=reason, producer=producer)
+        entry = new_entry(described, digested, self._now(), url=self.url, reason=reason, producer=producer)
         addition = Addition(self.folder, entry, body if isinstance(body, FileBody) else bytes_of(body))
         self._add([addition], lock_timeout)
         return addition.result()

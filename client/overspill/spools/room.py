@@ -82,8 +82,8 @@ class Room:
                     waiting = [addition for addition in waiting if not self._try_to_begin(ledger, addition)]
                     account = ledger.read()
                 if waiting and 0 <= self._clock() - account.counted < _COUNT_SECONDS:
-                    most = quantities.readable_size(self._max_bytes)
-                    raise NotSpooled(f"the local spool is full: it may keep {most}")  # noqa: TRY301  (for all)
+                    max_size = quantities.readable_size(self._max_bytes)
+                    raise NotSpooled(f"the local spool is full: it may keep {max_size}")  # noqa: TRY301  (for all)
                 if waiting:
                     self._count_once(account, until)
         except (NotSpooled, OSError) as error:

@@ -53,7 +53,7 @@ class SpoolWriter:
         """Let an output be written. The reply has the entry, or the `NotSpooled` of `Partition.keep`."""
         self._orders.put(order)
         self._begin()
-        return order.done
+        return order.reply
 
     def idle_seconds(self) -> float:
         """Return for how many seconds the disk has taken nothing."""
@@ -77,7 +77,7 @@ class SpoolWriter:
 
     def _keep_all(self, batch: list[Order]) -> None:
         try:
-            self._keep([order for order in batch if not order.done.is_cancelled])
+            self._keep([order for order in batch if not order.reply.is_cancelled])
         except BaseException as error:
             log.exception("the spool's thread goes on")
             for order in batch:
@@ -98,15 +98,15 @@ class SpoolWriter:
 
     def _keep(self, batch: list[Order]) -> None:
         results = self._partition.keep_all(batch, on_progress=self._note)
-        kept: list[tuple[Order, Spooled]] = []
+        stored: list[tuple[Order, Spooled]] = []
         for order, result in zip(batch, results, strict=True):
             if isinstance(result, BaseException):
                 _fail(order, result)
             else:
-                order.done.set_result(result)
-                kept.append((order, result))
-        if kept:
-            BLOCKING.submit(partial(_tell, kept))
+                order.reply.set_result(result)
+                stored.append((order, result))
+        if stored:
+            BLOCKING.submit(partial(_call_on_kept, stored))
 
     def _note(self) -> None:
         self._moved_at = time.monotonic()
@@ -120,9 +120,9 @@ def writer_for(partition: Partition) -> SpoolWriter:
     return _writers.setdefault(partition.identity, SpoolWriter(partition))
 
 
-def _tell(kept: list[tuple[Order, Spooled]]) -> None:
+def _call_on_kept(stored: list[tuple[Order, Spooled]]) -> None:
     """Call `on_kept` of each order, in another thread than the writer's, because it may have to wait."""
-    for order, entry in kept:
+    for order, entry in stored:
         try:
             order.on_kept(entry, order.locked)
         except Exception:
@@ -130,5 +130,5 @@ def _tell(kept: list[tuple[Order, Spooled]]) -> None:
 
 
 def _fail(order: Order, error: BaseException) -> None:
-    if not order.done.done():
-        order.done.set_exception(error)
+    if not order.reply.done():
+        order.reply.set_exception(error)

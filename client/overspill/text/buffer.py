@@ -76,11 +76,11 @@ class Buffer:
         self.size += len(data)
         self._ends_line = data.endswith(b"\n") if data else self._ends_line
 
-    def read(self, offset: int, most: int) -> bytes:
+    def read(self, offset: int, limit: int) -> bytes:
         """Return up to `most` of the bytes written so far, from `offset` on. Raises `OSError`."""
         if self._file is not None:
-            return self._file.read(offset, most)
-        return b"".join(map(encoding.bytes_of, self._pieces))[offset : offset + most]
+            return self._file.read(offset, limit)
+        return b"".join(map(encoding.bytes_of, self._pieces))[offset : offset + limit]
 
     def add_remark(self, text: str) -> None:
         """Add a line in brackets that says why there is no more."""
@@ -194,10 +194,10 @@ class _TempFile:
             return counted(self._path)
         return self._totals.body(self._path)
 
-    def read(self, offset: int, most: int) -> bytes:
+    def read(self, offset: int, limit: int) -> bytes:
         with suppress(CannotBuffer):
             self.flush()
-        return os.pread(self._descriptor, most, offset)
+        return os.pread(self._descriptor, limit, offset)
 
     def read_back(self) -> bytes:
         """Return all written bytes, and remove the file. Raises `CannotBuffer` if it cannot be read."""

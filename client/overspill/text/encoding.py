@@ -41,11 +41,11 @@ def joined(pieces: Sequence[str | bytes]) -> str | bytes:
     return "".join(texts) if len(texts) == len(pieces) else b"".join(map(bytes_of, pieces))
 
 
-def part(body: Body, offset: int, most: int) -> bytes:
-    """Return up to `most` of the bytes that are stored, from `offset` on. Raises `OSError`."""
+def part(body: Body, offset: int, limit: int) -> bytes:
+    """Return up to `limit` of the bytes that are stored, from `offset` on. Raises `OSError`."""
     if isinstance(body, FileBody):
-        return body.read(offset, most)
-    return bytes_of(body)[offset : offset + most]
+        return body.read(offset, limit)
+    return bytes_of(body)[offset : offset + limit]
 
 
 def encoded_pieces(text: str) -> Iterator[bytes]:

@@ -78,9 +78,9 @@ def _newlines_of_bytes(data: bytes) -> int:
     `replace` searches at the speed of memory, while `count` looks at each byte. But `replace` is slower where
     lines are short.
     """
-    most = len(data) // _USUAL_LINE_BYTES + 1
-    found = len(data) - len(data.replace(b"\n", b"", most))
-    return found if found < most else data.count(b"\n")
+    limit = len(data) // _USUAL_LINE_BYTES + 1
+    found = len(data) - len(data.replace(b"\n", b"", limit))
+    return found if found < limit else data.count(b"\n")
 
 
 class NewlineIndex:

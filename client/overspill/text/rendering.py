@@ -60,8 +60,8 @@ class PlainStats(NamedTuple):
         return 6 * self.chars + self.values * (_LONGEST_NUMBER + 2 * INDENT * self.depth)
 
 
-def plain_stats(value: Any, most: int) -> PlainStats | None:
-    """Return the stats of plain data of up to `most` values; None for larger data, and for other values.
+def plain_stats(value: Any, max_values: int) -> PlainStats | None:
+    """Return the stats of plain data of up to `max_values`; None for larger data, and for other values.
 
     A value that several containers share counts in each of them.
     """
@@ -72,7 +72,7 @@ def plain_stats(value: Any, most: int) -> PlainStats | None:
             below: list[Any] = []
             for holder in level:
                 values += 2 * len(holder)
-                if values > most:
+                if values > max_values:
                     return None
                 found = _count_texts(holder, below)
                 chars += found
@@ -207,12 +207,12 @@ def printable_number(value: int) -> int | str:
     return int(value) if value.bit_length() < _MAX_DIGITS * _BITS_A_DIGIT else hex(value)
 
 
-def printable(value: Any, how: Any = str) -> str:
+def printable(value: Any, render: Any = str) -> str:
     """Return `how(value)` as text, or a description if that fails."""
     try:
         if isinstance(value, BaseException):
             return f"{type(value).__name__}: {value}"
-        return str.__str__(how(value))
+        return str.__str__(render(value))
     except Exception as error:  # noqa: BLE001  (a foreign method: whatever it raises)
         return unprintable(value, error)
 

@@ -40,7 +40,7 @@ class _Weight(NamedTuple):
     """The tokens that each occurrence of one of `patterns` adds to the two estimates."""
 
     likely: float
-    most: float
+    upper: float
     patterns: tuple[bytes, ...]
 
 
@@ -165,7 +165,7 @@ _OF_PREFIXES: Final = (
 
 class _Sums(NamedTuple):
     likely: float
-    most: float
+    upper: float
 
 
 def likely(text: str) -> int:
@@ -263,7 +263,7 @@ def _estimate_for_limits(text: str) -> float:
 
 def _uncapped(text: str) -> float:
     """Estimate without that cap. The parts of a text add up to the whole, except for `_EDGE_TOKENS`."""
-    return max(_sums(text).most, len(_encoded(text)) / BYTES_PER_TOKEN)
+    return max(_sums(text).upper, len(_encoded(text)) / BYTES_PER_TOKEN)
 
 
 def _encoded(text: str) -> bytes:
@@ -276,13 +276,13 @@ def _sums(text: str) -> _Sums:
     found = [_weighed(data.translate(alphabet), weights) for alphabet, weights in _OF_ASCII]
     if not data.isascii():
         found += [_weighed(data.translate(_LEADS), _OF_LEADS), _weighed(data, _OF_PREFIXES)]
-    return _Sums(sum(each.likely for each in found), sum(each.most for each in found))
+    return _Sums(sum(each.likely for each in found), sum(each.upper for each in found))
 
 
 def _weighed(data: bytes, weights: tuple[_Weight, ...]) -> _Sums:
-    likely_tokens = most_tokens = 0.0
+    likely_tokens = upper_tokens = 0.0
     for weight in weights:
         number = sum(map(data.count, weight.patterns))
         likely_tokens += number * weight.likely
-        most_tokens += number * weight.most
-    return _Sums(likely_tokens, most_tokens)
+        upper_tokens += number * weight.upper
+    return _Sums(likely_tokens, upper_tokens)

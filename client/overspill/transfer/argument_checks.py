@@ -23,9 +23,9 @@ def checked_text(name: str, value: str) -> str:
 def check_reference(ref: Any) -> None:
     """Check that a reference to a capture is a `str`. Raises `TypeError`, which says what a reference is."""
     if not isinstance(ref, str):
-        given = type(ref).__name__
+        type_name = type(ref).__name__
         raise TypeError(
-            f"a capture is named by its id, such as cap_…, or by call(tool-call id), not by {given}"
+            f"a capture is named by its id, such as cap_…, or by call(tool-call id), not by {type_name}"
         )
 
 

@@ -22,13 +22,13 @@ _BACKOFF: Final = Backoff(first=0.1, longest=5.0, least=0.0)
 
 
 class Attempts:
-    """The attempts of one request, at most `most`. They end `seconds` from now at the latest.
+    """The attempts of one request, at most `limit`. They end `seconds` from now at the latest.
 
     Each piece of a body that goes out moves that deadline.
     """
 
-    def __init__(self, most: int, seconds: float, timeout: asyncio.Timeout) -> None:
-        self._most, self._seconds, self._timeout = most, seconds, timeout
+    def __init__(self, limit: int, seconds: float, timeout: asyncio.Timeout) -> None:
+        self._limit, self._seconds, self._timeout = limit, seconds, timeout
         self._is_over = False
         self.failed: int = 0
         """How many attempts have failed."""
@@ -36,10 +36,10 @@ class Attempts:
 
     def extend(self) -> None:
         """Move the deadline to the full seconds from now, or a hundredth less, unless it has passed."""
-        when, wanted = self._timeout.when(), asyncio.get_running_loop().time() + self._seconds
-        is_late = when is None or wanted - when > _PRECISION * self._seconds
+        deadline, extended = self._timeout.when(), asyncio.get_running_loop().time() + self._seconds
+        is_late = deadline is None or extended - deadline > _PRECISION * self._seconds
         if is_late and not self._is_over and not self._timeout.expired():
-            self._timeout.reschedule(wanted)
+            self._timeout.reschedule(extended)
 
     def end(self) -> None:
         """Fix the deadline: nothing moves it from now on."""
@@ -55,14 +55,14 @@ class Attempts:
         if isinstance(error, Unreachable):
             error.was_sent = self._was_sent
         pause = _wait_before(self.failed, error)
-        if pause is None or self.failed >= self._most or not self._leaves(pause):
+        if pause is None or self.failed >= self._limit or not self._leaves(pause):
             raise error
         await asyncio.sleep(pause)
 
     def _leaves(self, seconds: float) -> bool:
         """Return whether more than `seconds` are left."""
-        when = self._timeout.when()
-        return when is not None and asyncio.get_running_loop().time() + seconds < when
+        deadline = self._timeout.when()
+        return deadline is not None and asyncio.get_running_loop().time() + seconds < deadline
 
 
 def _wait_before(attempt: int, error: OverspillError) -> float | None:
@@ -72,8 +72,8 @@ def _wait_before(attempt: int, error: OverspillError) -> float | None:
     """
     if not verdicts.may_pass_soon(error):
         return None
-    asked = error.retry_after if isinstance(error, ProblemError) else None
-    return (asked or 0) + _BACKOFF.pause(attempt - 1)
+    requested = error.retry_after if isinstance(error, ProblemError) else None
+    return (requested or 0) + _BACKOFF.pause(attempt - 1)
 
 
 @asynccontextmanager
@@ -92,5 +92,5 @@ async def attempts_of(request: Request, address: Address) -> AsyncIterator[Attem
     except TimeoutError as error:
         if not timeout.expired():  # raised by reading the caller's content, not by this deadline
             raise
-        what = f"{request.method} {request.path}"
-        raise Unreachable(f"{address.url} gave {what} no answer within {seconds:g} s") from error
+        call = f"{request.method} {request.path}"
+        raise Unreachable(f"{address.url} gave {call} no answer within {seconds:g} s") from error

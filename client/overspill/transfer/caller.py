@@ -20,7 +20,7 @@ from overspill.execution import threads
 from overspill.transfer.address import Address, checked_key, checked_url
 from overspill.transfer.argument_checks import check_count, check_reference, check_seconds, check_text
 from overspill.transfer.closing import CLOSED
-from overspill.transfer.request import about
+from overspill.transfer.request import of_capture
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -101,27 +101,29 @@ class Caller:
         if transport is not None:
             await transport.close()
 
-    async def _ask(self, asked: Request, kind: type[T]) -> T:
+    async def _call(self, request: Request, answer_type: type[T]) -> T:
         transport = await self._transport()
-        return decode(await transport.call(asked), kind)
+        return decode(await transport.call(request), answer_type)
 
-    async def _ask_about(self, method: str, path: str, ref: str, session: str | None, kind: type[T]) -> T:
+    async def _call_capture(
+        self, method: str, path: str, ref: str, session: str | None, answer_type: type[T]
+    ) -> T:
         """Send a request about one capture that says no more than which. `path` has `{ref}` in it."""
-        return await self._ask(self._about(method, path, ref, session), kind)
+        return await self._call(self._capture_request(method, path, ref, session), answer_type)
 
-    def _about(
+    def _capture_request(
         self, method: str, path: str, ref: str, session: str | None, query: wire.RefQuery | None = None
     ) -> Request:
         """Return a request about one capture. Only a `call:` reference takes the client's own session."""
         check_reference(ref)
         is_call = ref.startswith(wire.CALL_PREFIX)
         where = self.session if session is None and is_call else session
-        asked = structs.replace(
+        scoped = structs.replace(
             query or wire.RefQuery(),
             session=fit_or_none(where or None),
             any_session=is_call and session == "",
         )
-        return about(method, path, ref, asked)
+        return of_capture(method, path, ref, scoped)
 
     async def _transport(self) -> Transport:
         if self._is_closed:
@@ -136,8 +138,8 @@ def load_transport() -> type[Transport]:
     """Import what a request needs. It takes a quarter of a second the first time."""
     importlib.import_module("overspill.transfer.source")
     importlib.import_module("overspill.transfer.compression")
-    kind: type[Transport] = importlib.import_module("overspill.transfer.transport").Transport
-    return kind
+    transport: type[Transport] = importlib.import_module("overspill.transfer.transport").Transport
+    return transport
 
 
 def fit_or_none(value: str | None) -> str | None:
@@ -148,9 +150,9 @@ def fit_or_none(value: str | None) -> str | None:
     return wire.fit(value)
 
 
-def decode(body: bytes, kind: type[T]) -> T:
+def decode(body: bytes, answer_type: type[T]) -> T:
     """Return the answer as a struct. Raises `ProtocolError` if the service cannot have sent it."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=answer_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(f"the answer is not what Overspill answers: {error}") from error

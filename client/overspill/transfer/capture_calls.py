@@ -53,19 +53,19 @@ class CaptureCalls(Caller):
         headers = request.metadata(
             where, call_id=call_id, tool=tool, status=status, labels=labels, ttl=ttl, content_type=known_type
         )
-        async with source.opened(content, sha256) as known:
-            name = id or wire.capture_id(where, call_id, known.sha256)
-            body = await compression.body_for(known, compress=self._compress, is_local=self.address.is_local)
-            sent = request.upload(name, headers, known.sha256, body, on_sent=progress)
+        async with source.opened(content, sha256) as hashed:
+            name = id or wire.capture_id(where, call_id, hashed.sha256)
+            body = await compression.body_for(hashed, compress=self._compress, is_local=self.address.is_local)
+            sent = request.upload(name, headers, hashed.sha256, body, on_sent=progress)
             return decode(await transport.call(sent), wire.Entry)
 
     async def get(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """Return what is known of a capture, without its content."""
-        return await self._ask_about("GET", wire.Path.CAPTURE, ref, session, wire.Entry)
+        return await self._call_capture("GET", wire.Path.CAPTURE, ref, session, wire.Entry)
 
     async def readers(self, ref: str, *, session: str | None = None) -> wire.Readers:
         """Return who has read a capture, and when. Raises `Forbidden` if the key is of some sessions only."""
-        return await self._ask_about("GET", wire.Path.READERS, ref, session, wire.Readers)
+        return await self._call_capture("GET", wire.Path.READERS, ref, session, wire.Readers)
 
     async def list(  # noqa: PLR0913  (one keyword for each filter of the listing)
         self,
@@ -97,8 +97,8 @@ class CaptureCalls(Caller):
             limit=limit,
             sort=sort,
         )
-        asked = request.Request(method="GET", path=wire.Path.CAPTURES, query=request.encode_query(query))
-        return await self._ask(asked, wire.Listing)
+        prepared = request.Request(method="GET", path=wire.Path.CAPTURES, query=request.encode_query(query))
+        return await self._call(prepared, wire.Listing)
 
     async def iterate(
         self,
@@ -131,8 +131,8 @@ class CaptureCalls(Caller):
 
     async def set_ttl(self, ref: str, ttl: int, *, session: str | None = None) -> wire.Entry:
         """Let a capture live `ttl` seconds from now."""
-        asked = self._about("PATCH", wire.Path.CAPTURE, ref, session)
-        return await self._ask(request.with_json(asked, wire.Amendment(ttl=ttl)), wire.Entry)
+        prepared = self._capture_request("PATCH", wire.Path.CAPTURE, ref, session)
+        return await self._call(request.with_json(prepared, wire.Amendment(ttl=ttl)), wire.Entry)
 
     async def delete(self, ref: str, *, session: str | None = None) -> wire.Removed:
         """Remove a capture, and say how many were removed: 0 if it was removed before. Raises `Held`.
@@ -141,29 +141,29 @@ class CaptureCalls(Caller):
         """
         if ref.startswith(wire.CALL_PREFIX):  # repeated, it would remove the next older capture as well
             ref = (await self.get(ref, session=session)).id
-        return await self._ask_about("DELETE", wire.Path.CAPTURE, ref, session, wire.Removed)
+        return await self._call_capture("DELETE", wire.Path.CAPTURE, ref, session, wire.Removed)
 
     async def hold(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """Put a capture on hold. It does not expire, and nobody can delete it. Needs the scope admin."""
-        return await self._ask_about("PUT", wire.Path.HOLD, ref, session, wire.Entry)
+        return await self._call_capture("PUT", wire.Path.HOLD, ref, session, wire.Entry)
 
     async def release(self, ref: str, *, session: str | None = None) -> wire.Entry:
         """End a capture's hold. It expires after the tenant's default TTL, counted from now.
 
         Needs the scope admin.
         """
-        return await self._ask_about("DELETE", wire.Path.HOLD, ref, session, wire.Entry)
+        return await self._call_capture("DELETE", wire.Path.HOLD, ref, session, wire.Entry)
 
     async def hold_session(self, session: str) -> wire.HoldReceipt:
         """Put every capture of a session on hold. Captures stored later are not on hold.
 
         Raises `InvalidParameter` if its name is empty.
         """
-        return await self._ask(request.of_session("PUT", wire.Path.SESSION_HOLD, session), wire.HoldReceipt)
+        return await self._call(request.of_session("PUT", wire.Path.SESSION_HOLD, session), wire.HoldReceipt)
 
     async def release_session(self, session: str) -> wire.HoldReceipt:
         """End the hold of every capture of a session. Raises `InvalidParameter` if its name is empty."""
-        return await self._ask(
+        return await self._call(
             request.of_session("DELETE", wire.Path.SESSION_HOLD, session), wire.HoldReceipt
         )
 
@@ -173,12 +173,12 @@ class CaptureCalls(Caller):
         Needs the scope admin. The receipt says what remains, and until when.
         """
         query = request.encode_query(wire.TenantQuery(tenant=tenant))
-        asked = request.Request(method="DELETE", path=wire.Path.CAPTURES, query=query)
-        return await self._ask(asked, wire.Removed)
+        prepared = request.Request(method="DELETE", path=wire.Path.CAPTURES, query=query)
+        return await self._call(prepared, wire.Removed)
 
     async def delete_session(self, session: str) -> wire.Removed:
         """Remove every capture of a session, except those on hold.
 
         The receipt says what remains, and until when. Raises `InvalidParameter` if its name is empty.
         """
-        return await self._ask(request.of_session("DELETE", wire.Path.SESSION, session), wire.Removed)
+        return await self._call(request.of_session("DELETE", wire.Path.SESSION, session), wire.Removed)

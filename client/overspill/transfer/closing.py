@@ -61,8 +61,8 @@ def _close_without_loop(connector: BaseConnector, loop: AbstractEventLoop) -> No
 
 
 def _transports(connector: Any) -> list[Any]:
-    held = [connection[0] for pool in connector._conns.values() for connection in pool]  # noqa: SLF001
-    return [each.transport for each in (*held, *connector._acquired)]  # noqa: SLF001
+    idle = [connection[0] for pool in connector._conns.values() for connection in pool]  # noqa: SLF001
+    return [each.transport for each in (*idle, *connector._acquired)]  # noqa: SLF001
 
 
 def _close_socket(transport: Any, *, is_last: bool) -> None:

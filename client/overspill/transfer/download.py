@@ -78,7 +78,7 @@ class ContentStream(StreamedAnswer[bytes]):
         return self._asking({"Accept-Encoding": "identity", "Range": str(missing)})
 
     def _check_start(self, response: aiohttp.ClientResponse) -> None:
-        part, sha256 = _part(response), response.headers.get(wire.Header.SHA256, "")
+        part, sha256 = _range_of(response), response.headers.get(wire.Header.SHA256, "")
         if self._progress is None:
             if self._range is not None and self._range.resolve(part.size) != part:
                 raise ProtocolError(f"asked for {self._range}, the answer is {part}")
@@ -105,16 +105,16 @@ class ContentStream(StreamedAnswer[bytes]):
 class _Progress:
     """The part of the asked range that has come, and its digest so far."""
 
-    def __init__(self, whole: wire.ContentRange, sha256: str) -> None:
+    def __init__(self, requested: wire.ContentRange, sha256: str) -> None:
         self.sha256 = sha256
-        self._whole = whole
+        self._requested = requested
         self._received = 0
         self._digest = hashlib.sha256()
 
     @property
     def expects(self) -> tuple[int, int]:
         """The offsets at which the rest starts and stops."""
-        return self._whole.start + self._received, self._whole.stop
+        return self._requested.start + self._received, self._requested.stop
 
     @property
     def missing(self) -> wire.ByteRange:
@@ -123,10 +123,10 @@ class _Progress:
 
     @property
     def is_complete(self) -> bool:
-        return self._received == len(self._whole)
+        return self._received == len(self._requested)
 
     async def take(self, decoding: Iterator[bytes]) -> list[bytes]:
-        if len(self._whole) < _WORTH_A_THREAD:
+        if len(self._requested) < _WORTH_A_THREAD:
             return self._take(decoding)
         return await threads.run(self._take, decoding)
 
@@ -144,17 +144,19 @@ class _Progress:
     def _count(self, piece: bytes) -> None:
         self._received += len(piece)
         self._digest.update(piece)
-        if self._received > len(self._whole):
-            raise ProtocolError(f"the answer is longer than the {len(self._whole)} bytes that it announced")
+        if self._received > len(self._requested):
+            raise ProtocolError(
+                f"the answer is longer than the {len(self._requested)} bytes that it announced"
+            )
 
     def verify(self) -> None:
-        if len(self._whole) != self._whole.size or not self.sha256:
+        if len(self._requested) != self._requested.size or not self.sha256:
             return
         if self._digest.hexdigest() != self.sha256:
             raise ProtocolError("the bytes that arrived do not match the capture's SHA-256; they are damaged")
 
 
-def _part(response: aiohttp.ClientResponse) -> wire.ContentRange:
+def _range_of(response: aiohttp.ClientResponse) -> wire.ContentRange:
     """Return the range of the bytes in an answer. Raises `ProtocolError` if the answer does not say it."""
     if response.status == 206:  # noqa: PLR2004  (Partial Content)
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))

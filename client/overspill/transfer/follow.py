@@ -39,7 +39,7 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
         self._parser = EventParser()
         self._last_id = ""
         self._failed = 0
-        self._heard: float | None = None
+        self._last_received: float | None = None
         """When bytes last came, in the event loop's time."""
 
     async def _advance(self) -> None:
@@ -53,7 +53,7 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
         except OverspillError as error:
             await self._pause_after(error, transport.address.retries)
             return
-        self._heard = asyncio.get_running_loop().time()
+        self._last_received = asyncio.get_running_loop().time()
         for event in self._parser.feed(data):
             self._failed = 0
             self._take(event)
@@ -79,7 +79,10 @@ class Following(StreamedAnswer[wire.FollowedOutput]):
     @property
     def _is_patient(self) -> bool:
         """Whether the service answered a short time ago."""
-        return self._heard is not None and asyncio.get_running_loop().time() < self._heard + PATIENCE_SECONDS
+        return (
+            self._last_received is not None
+            and asyncio.get_running_loop().time() < self._last_received + PATIENCE_SECONDS
+        )
 
     def _take(self, event: ServerSentEvent) -> None:
         if event.name == "output":

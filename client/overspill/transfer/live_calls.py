@@ -72,8 +72,10 @@ class LiveCalls(Caller):
         )
         seconds = PATIENCE_SECONDS if patience is None else patience
         service = live_service(self, description, silent_seconds=max(seconds, _SILENT_SECONDS))
-        kept = self._copy_for(spool)
-        return LiveCapture(service, description, redactor=redactor, spool=kept, patience=seconds, copy=copy)
+        spool_copy = self._copy_for(spool)
+        return LiveCapture(
+            service, description, redactor=redactor, spool=spool_copy, patience=seconds, copy=copy
+        )
 
     def _copy_for(self, spool: StreamSpool | None) -> SpoolCopy | None:
         from overspill.live import spool_copy  # noqa: PLC0415  (as above)
@@ -82,11 +84,11 @@ class LiveCalls(Caller):
 
     async def live_status(self, ref: str, *, session: str | None = None) -> wire.LiveStatus:
         """Return the progress of a live capture."""
-        return await self._ask_about("GET", wire.Path.LIVE, ref, session, wire.LiveStatus)
+        return await self._call_capture("GET", wire.Path.LIVE, ref, session, wire.LiveStatus)
 
     async def timeline(self, ref: str, *, session: str | None = None) -> wire.Timeline:
         """Return when the bytes of a capture came."""
-        return await self._ask_about("GET", wire.Path.TIMELINE, ref, session, wire.Timeline)
+        return await self._call_capture("GET", wire.Path.TIMELINE, ref, session, wire.Timeline)
 
     def follow(
         self,
@@ -102,7 +104,7 @@ class LiveCalls(Caller):
         breaks is made again, and goes on where it was. After the end, `end` says how it ended.
         """
         query = wire.FollowQuery(offset=offset, lines=lines)
-        return Following(self._transport, self._about("GET", wire.Path.FOLLOW, ref, session, query))
+        return Following(self._transport, self._capture_request("GET", wire.Path.FOLLOW, ref, session, query))
 
     async def wait(  # noqa: PLR0913  (one for each query parameter)
         self,
@@ -144,9 +146,9 @@ class LiveCalls(Caller):
         outage = Outage(until + self.address.timeout)
         while True:
             left = structs.replace(query, timeout=max(0.0, min(query.timeout, until - now())))
-            asked = self._about("GET", wire.Path.WAIT, ref, session, left)
+            prepared = self._capture_request("GET", wire.Path.WAIT, ref, session, left)
             try:
-                return await self._ask(structs.replace(asked, answer_seconds=left.timeout), wire.Waited)
+                return await self._call(structs.replace(prepared, answer_seconds=left.timeout), wire.Waited)
             except OverspillError as error:
                 if not self.address.retries:
                     raise
@@ -225,9 +227,9 @@ class _LiveService:
         )
 
     async def begin(self) -> wire.LiveStatus:
-        asked = request.about("PUT", wire.Path.LIVE, self._id)
-        asked = structs.replace(asked, headers={**self._metadata, **self._named}, body=Body.of(b""))
-        return await self._ask(asked, wire.LiveStatus)
+        prepared = request.of_capture("PUT", wire.Path.LIVE, self._id)
+        prepared = structs.replace(prepared, headers={**self._metadata, **self._named}, body=Body.of(b""))
+        return await self._call(prepared, wire.LiveStatus)
 
     async def append(
         self,
@@ -247,18 +249,18 @@ class _LiveService:
         }
         if is_last:
             headers[wire.Header.UPLOAD_COMPLETE] = "?1"
-        asked = request.about("POST", wire.Path.APPEND, self._id)
-        asked = structs.replace(asked, headers=headers, body=await self._body(pieces, on_sent))
-        return await self._ask(asked, wire.LiveStatus)
+        prepared = request.of_capture("POST", wire.Path.APPEND, self._id)
+        prepared = structs.replace(prepared, headers=headers, body=await self._body(pieces, on_sent))
+        return await self._call(prepared, wire.LiveStatus)
 
     async def complete(self, completion: wire.Completion) -> wire.Entry:
-        asked = request.with_json(request.about("POST", wire.Path.COMPLETE, self._id), completion)
-        asked = structs.replace(asked, headers={**asked.headers, **self._named})
-        return await self._ask(asked, wire.Entry)
+        prepared = request.with_json(request.of_capture("POST", wire.Path.COMPLETE, self._id), completion)
+        prepared = structs.replace(prepared, headers={**prepared.headers, **self._named})
+        return await self._call(prepared, wire.Entry)
 
-    async def _ask(self, asked: Request, kind: type[T]) -> T:
-        asked = structs.replace(asked, silent_seconds=self._silent_seconds)
-        return await self._caller._ask(asked, kind)  # noqa: SLF001  (this module's own)
+    async def _call(self, prepared: Request, answer_type: type[T]) -> T:
+        prepared = structs.replace(prepared, silent_seconds=self._silent_seconds)
+        return await self._caller._call(prepared, answer_type)  # noqa: SLF001  (this module's own)
 
     async def _body(self, pieces: Sequence[bytes], on_sent: Callable[[], object] | None) -> Body:
         if not self._compress:

@@ -21,7 +21,7 @@ class Outage:
 
     def __init__(self, until: float) -> None:
         self._until = until
-        self._begun = asyncio.get_running_loop().time()
+        self._started_at = asyncio.get_running_loop().time()
         self._failed = 0
 
     async def pause_after(self, error: OverspillError, answered: float | None) -> None:
@@ -33,13 +33,13 @@ class Outage:
         now = asyncio.get_running_loop().time()
         if not self._failed:
             self._until = min(self._until, now + PATIENCE_SECONDS)
-            if not self._was_there(now, answered):
+            if not self._was_up(now, answered):
                 raise error
         if not may_pass_soon(error) or isinstance(error, TooManyRequests) or now >= self._until:
             raise error
         self._failed += 1
         await asyncio.sleep(_BACKOFF.pause(self._failed - 1))
 
-    def _was_there(self, now: float, answered: float | None) -> bool:
+    def _was_up(self, now: float, answered: float | None) -> bool:
         is_known = answered is not None and now - answered < PATIENCE_SECONDS
-        return is_known or now - self._begun > _LONG_SECONDS
+        return is_known or now - self._started_at > _LONG_SECONDS

@@ -29,18 +29,18 @@ class Outgoing:
         self.failure: Exception | None = None
 
     @property
-    def at_once(self) -> bytes | None:
+    def single_piece(self) -> bytes | None:
         """The whole body if it is sent in one piece, else None."""
-        held = self._body.held
-        if held is None or len(held) > 1:
+        parts = self._body.parts
+        if parts is None or len(parts) > 1:
             return None
-        whole = held[0] if held else b""
+        whole = parts[0] if parts else b""
         is_watched = self._body.on_sent is not None and len(whole) > _PIECE
         return None if is_watched else whole
 
     async def _pieces(self) -> AsyncIterator[bytes | memoryview]:
-        if self._body.held is not None:
-            for part in self._body.held:
+        if self._body.parts is not None:
+            for part in self._body.parts:
                 view = memoryview(part)
                 for start in range(0, len(view), self._piece):
                     yield view[start : start + self._piece]

@@ -33,8 +33,8 @@ class ReadCalls(Caller):
         """
         if range is not None and not isinstance(range, wire.ByteRange):
             raise TypeError(f"a range is a ByteRange, such as ByteRange(0, 99), not {type(range).__name__}")
-        asked = self._about("GET", wire.Path.CONTENT, ref, session)
-        return ContentStream(self._transport, asked, range)
+        prepared = self._capture_request("GET", wire.Path.CONTENT, ref, session)
+        return ContentStream(self._transport, prepared, range)
 
     async def content(
         self,
@@ -149,7 +149,7 @@ class ReadCalls(Caller):
 
     async def summary(self, ref: str, *, session: str | None = None) -> wire.Summary:
         """Return figures, first and last lines, repeated lines, errors and warnings, the shape of JSON."""
-        return await self._ask_about("GET", wire.Path.SUMMARY, ref, session, wire.Summary)
+        return await self._call_capture("GET", wire.Path.SUMMARY, ref, session, wire.Summary)
 
     async def _read(self, path: str, ref: str, query: wire.ReadQuery, session: str | None) -> wire.Text:
-        return await self._ask(self._about("GET", path, ref, session, query), wire.Text)
+        return await self._call(self._capture_request("GET", path, ref, session, query), wire.Text)

@@ -22,15 +22,15 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 class Body(Struct, frozen=True, kw_only=True):
     """A request's body, which each attempt sends from its beginning.
 
-    `length` is bytes, or None if it is not known. `pieces` may block, so a thread iterates over it. `held`
-    is the body, in parts, if it is in memory. `on_sent` is called with the number of bytes of each piece that
+    `length` is bytes, or None if it is not known. `pieces` may block, so a thread iterates over it. `parts`
+    is the body if it is in memory. `on_sent` is called with the number of bytes of each piece that
     was sent.
     """
 
     length: int | None
     pieces: Callable[[], Iterator[bytes | memoryview]]
     encoding: str | None = None
-    held: Sequence[bytes] | None = None
+    parts: Sequence[bytes] | None = None
     on_sent: Callable[[int], object] | None = None
 
     @classmethod
@@ -41,7 +41,7 @@ class Body(Struct, frozen=True, kw_only=True):
     @classmethod
     def of_parts(cls, parts: Sequence[bytes], encoding: str | None = None) -> Body:
         """Return the body for data that is in memory in parts."""
-        return cls(length=sum(map(len, parts)), pieces=lambda: iter(parts), encoding=encoding, held=parts)
+        return cls(length=sum(map(len, parts)), pieces=lambda: iter(parts), encoding=encoding, parts=parts)
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ def call_id_of(ref: str) -> str | None:
         raise error_of(wire.Code.INVALID_ID, str(error)) from None
 
 
-def about(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
+def of_capture(method: str, path: str, ref: str, query: Struct | None = None) -> Request:
     """Return a request about one capture. `path` is one of `wire.Path` with `{ref}` in it.
 
     Raises `InvalidId` if the reference is empty, and `TypeError` if it is not text.
@@ -109,9 +109,9 @@ def upload(
     on_sent: Callable[[int], object] | None,
 ) -> Request:
     """Return the request that stores a capture. `sha256` is the digest of its content, not of the body."""
-    asked = about("PUT", wire.Path.CAPTURE, id)
+    prepared = of_capture("PUT", wire.Path.CAPTURE, id)
     headers = {**headers, wire.Header.REPR_DIGEST: wire.encode_digest(sha256)}
-    return structs.replace(asked, headers=headers, body=structs.replace(body, on_sent=on_sent))
+    return structs.replace(prepared, headers=headers, body=structs.replace(body, on_sent=on_sent))
 
 
 def with_json(request: Request, body: Struct) -> Request:
@@ -134,14 +134,14 @@ def metadata(
 
     Raises `ValueError` for a wrong label's name or media type, and `TypeError` for what is not text.
     """
-    said = {
+    arguments = {
         "session": session,
         "call_id": call_id,
         "tool": tool,
         "status": status,
         "content_type": content_type,
     }
-    for name, value in said.items():
+    for name, value in arguments.items():
         check_text(name, value)
     if not content_type.isprintable():
         raise ValueError(
@@ -172,11 +172,11 @@ def _label_headers(labels: Mapping[str, str]) -> dict[str, str]:
     for name in labels:
         if not _LABEL.fullmatch(name):
             raise ValueError(f"a label's name is 1 to 63 letters, digits, '_', '.' and '-'; it is {name!r}")
-    said = {name.lower(): wire.fit(text) for name, text in labels.items() if text}
-    dropped = {name: text for name, text in said.items() if "_" in name or "." in name}
+    texts = {name.lower(): wire.fit(text) for name, text in labels.items() if text}
+    dropped = {name: text for name, text in texts.items() if "_" in name or "." in name}
     headers: dict[str, str] = {
         wire.Header.LABEL + name: wire.encode_header(text)
-        for name, text in said.items()
+        for name, text in texts.items()
         if name not in dropped
     }
     if dropped:

@@ -18,12 +18,12 @@ class ServiceCalls(Caller):
 
     async def observe(self, observations: wire.Observations) -> wire.Accepted:
         """Report counts of tool outputs. A batch that is sent twice counts once."""
-        asked = request.Request(method="POST", path=wire.Path.OBSERVATIONS)
-        return await self._ask(request.with_json(asked, observations), wire.Accepted)
+        prepared = request.Request(method="POST", path=wire.Path.OBSERVATIONS)
+        return await self._call(request.with_json(prepared, observations), wire.Accepted)
 
     async def usage(self) -> wire.Usage:
         """Return what the tenant has stored, in captures and bytes, and its limits."""
-        return await self._ask(request.Request(method="GET", path=wire.Path.USAGE), wire.Usage)
+        return await self._call(request.Request(method="GET", path=wire.Path.USAGE), wire.Usage)
 
     async def stats(
         self,
@@ -62,7 +62,7 @@ class ServiceCalls(Caller):
         self, path: str, since: datetime | None, until: datetime | None, step: int | None, *, total: bool
     ) -> wire.Stats:
         query = request.encode_query(wire.StatsQuery(since=since, until=until, step=step, total=total))
-        return await self._ask(request.Request(method="GET", path=path, query=query), wire.Stats)
+        return await self._call(request.Request(method="GET", path=path, query=query), wire.Stats)
 
     async def experiments(
         self, *, since: datetime | None = None, until: datetime | None = None
@@ -73,23 +73,25 @@ class ServiceCalls(Caller):
         to `overspill.compare_arms`. Times without a zone are refused: `BadRequest`.
         """
         query = wire.ExperimentsQuery(since=since, until=until)
-        asked = request.Request(method="GET", path=wire.Path.EXPERIMENTS, query=request.encode_query(query))
-        return await self._ask(asked, wire.Experiments)
+        prepared = request.Request(
+            method="GET", path=wire.Path.EXPERIMENTS, query=request.encode_query(query)
+        )
+        return await self._call(prepared, wire.Experiments)
 
     async def sweep(self) -> wire.Removed:
         """Remove expired captures now, and say how many. It is never retried, so the count is exact."""
-        asked = request.Request(method="POST", path=wire.Path.SWEEP, repeatable=False)
-        return await self._ask(asked, wire.Removed)
+        prepared = request.Request(method="POST", path=wire.Path.SWEEP, repeatable=False)
+        return await self._call(prepared, wire.Removed)
 
     async def page_link(self, ref: str = "") -> str:
         """Return a link that opens the web page, of a capture if one is given, signed in with this key.
 
         It works once, for two minutes. Whoever has it may do what the key may.
         """
-        asked = request.Request(method="POST", path=wire.Path.PAGE_CODE, repeatable=False)
-        made = await self._ask(asked, wire.SignInCode)
+        prepared = request.Request(method="POST", path=wire.Path.PAGE_CODE, repeatable=False)
+        sign_in = await self._call(prepared, wire.SignInCode)
         view = f"/captures/{wire.encode_path(ref)}" if ref else "/"
-        fragment = f"code={made.code}&to={view}" if made.code else view
+        fragment = f"code={sign_in.code}&to={view}" if sign_in.code else view
         return f"{self.address.url}/#{fragment}"
 
     async def healthy(self) -> bool:

@@ -135,7 +135,7 @@ class Transport:
         """Send a request once. Return an answer of status 2xx, whose body is still to come."""
         is_local, body = self.address.is_local, request.body
         outgoing = None if body is None else Outgoing(body, attempts, is_local=is_local)
-        whole = None if outgoing is None else outgoing.at_once
+        whole = None if outgoing is None else outgoing.single_piece
         headers = _headers(request)
         if key := own_key(self.address):
             headers["Authorization"] = f"Bearer {key}"
