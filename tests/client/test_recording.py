@@ -55,7 +55,7 @@ def test_in_whatever_pieces_it_comes_all_of_it_is_kept(cuts: list[int]) -> None:
 
 
 def test_what_is_more_than_may_be_kept_has_its_two_ends_and_the_gap_between() -> None:
-    with Recording(in_memory=500, start=1000, last=500, most=2000) as recording:
+    with Recording(in_memory=500, start=1000, last=500, max_bytes=2000) as recording:
         recorded([OUTPUT[at : at + 100] for at in range(0, len(OUTPUT), 100)], recording)
         recording._checked_at = -(2**30)  # as after as many bytes as pass between two looks
         recorded([b"the end"] * 100, recording)

@@ -45,7 +45,7 @@ class Waiter:
 
 
 async def test_a_slot_that_is_given_back_goes_to_the_next_who_still_wants_it() -> None:
-    one = Slots(1, most_waiting=100)
+    one = Slots(1, max_waiting=100)
     waiters = [Waiter(), Waiter(wants=False), Waiter()]
     places = [one.ask(waiter, "flow", 1, is_patient=True) for waiter in waiters]
     assert waiters[0].release is not None
@@ -59,7 +59,7 @@ async def test_a_slot_that_is_given_back_goes_to_the_next_who_still_wants_it() -
 
 
 async def test_who_leaves_the_queue_gets_no_slot() -> None:
-    one, first, second = Slots(1, most_waiting=100), Waiter(), Waiter()
+    one, first, second = Slots(1, max_waiting=100), Waiter(), Waiter()
     one.ask(first, "flow", 1)
     place = one.ask(second, "flow", 1)
     assert place is not None
@@ -73,7 +73,7 @@ async def test_who_leaves_the_queue_gets_no_slot() -> None:
 
 
 async def test_a_cancelled_coroutine_gives_its_slot_back() -> None:
-    one = Slots(1, most_waiting=100)
+    one = Slots(1, max_waiting=100)
     release = await one.take("flow", 1)
     waiting = [asyncio.create_task(one.take("flow", 1)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -91,7 +91,7 @@ async def test_those_who_have_waited_too_long_are_refused_and_patient_ones_are_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slots, "QUEUE_SECONDS", 0.05)
-    one, patient = Slots(1, most_waiting=100), Waiter()
+    one, patient = Slots(1, max_waiting=100), Waiter()
     hurried = [Waiter() for _ in range(3)]
     await one.take("flow", 1)
     one.ask(patient, "flow", 1, is_patient=True)

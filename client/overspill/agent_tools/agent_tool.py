@@ -44,14 +44,14 @@ class AgentTool:
 
 def _object(arguments: Any) -> Arguments:
     """Return the arguments as an object with text keys. Raises `InvalidArguments`."""
-    given = arguments
-    if isinstance(given, str | bytes):
+    parsed = arguments
+    if isinstance(parsed, str | bytes):
         try:
-            given = json.loads(given or "{}")
+            parsed = json.loads(parsed or "{}")
         except ValueError as error:
             raise InvalidArguments(f"the arguments are not JSON: {error}") from error
-    if given is None:
+    if parsed is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(parsed, Mapping):
         raise InvalidArguments('the arguments must be a JSON object, such as {"capture": "cap_…"}')
-    return {str(name): value for name, value in given.items()}
+    return {str(name): value for name, value in parsed.items()}

@@ -55,10 +55,10 @@ def schema_of(request: type[Struct]) -> dict[str, Any]:
 
 
 def _property(field: FieldInfo) -> dict[str, Any]:
-    kind, meta = get_args(field.type)  # of Annotated
-    known = [_TYPES[each] for each in (kind, *get_args(kind)) if each in _TYPES]
+    field_type, meta = get_args(field.type)  # of Annotated
+    json_types = [_TYPES[each] for each in (field_type, *get_args(field_type)) if each in _TYPES]
     default = {} if field.required or field.default in {None, ""} else {"default": field.default}
-    return {"type": known[0], "description": meta.description, **default, **meta.extra_json_schema}
+    return {"type": json_types[0], "description": meta.description, **default, **meta.extra_json_schema}
 
 
 def without_punctuation(text: str) -> str:
@@ -66,20 +66,20 @@ def without_punctuation(text: str) -> str:
     return text.strip(_PUNCTUATION)
 
 
-def cleaned(given: Mapping[str, Any], kind: type[Struct]) -> dict[str, Any]:
+def cleaned(arguments: Mapping[str, Any], request_type: type[Struct]) -> dict[str, Any]:
     """Return the arguments for a request of this kind: no nulls, and plain numbers, modes and handles."""
-    numbers = _numbers_of(kind)
+    numbers = _numbers_of(request_type)
     return {
         name: _cleaned_value(name, value, numbers) if isinstance(value, str) else _as_text(name, value)
-        for name, value in given.items()
+        for name, value in arguments.items()
         if value is not None
     }
 
 
 @cache
-def _numbers_of(kind: type[Struct]) -> frozenset[str]:
+def _numbers_of(request_type: type[Struct]) -> frozenset[str]:
     """Return the names of the arguments that are numbers."""
-    properties = schema_of(kind)["properties"]
+    properties = schema_of(request_type)["properties"]
     return frozenset(name for name, each in properties.items() if each["type"] in {"integer", "number"})
 
 
@@ -97,12 +97,12 @@ def _cleaned_value(name: str, text: str, numbers: Collection[str]) -> str | int:
     return handle_in(text) if name == "capture" else text
 
 
-def request_of(kind: type[T], arguments: Mapping[str, Any], tool: str) -> T:
+def request_of(request_type: type[T], arguments: Mapping[str, Any], tool: str) -> T:
     """Return the request of a tool from a model's arguments. Raises `InvalidArguments`."""
     try:
-        return msgspec.convert(cleaned(arguments, kind), kind, strict=False)
+        return msgspec.convert(cleaned(arguments, request_type), request_type, strict=False)
     except msgspec.ValidationError as error:
-        allowed = ", ".join(field.name for field in msgspec.structs.fields(kind))
+        allowed = ", ".join(field.name for field in msgspec.structs.fields(request_type))
         raise InvalidArguments(f"{error}; {tool} takes {allowed}".replace("`$.", "`")) from error
 
 

@@ -53,9 +53,9 @@ class CaptureSource:
     ) -> AgentTool:
         """Return a tool whose calls `answer` answers, given the client, the session and the arguments."""
 
-        def work(given: Arguments, session: str | None) -> Work:
+        def work(arguments: Arguments, session: str | None) -> Work:
             named = self.session if session is None else session
-            return lambda client: answer(client, named, given)
+            return lambda client: answer(client, named, arguments)
 
         return AgentTool(
             name,

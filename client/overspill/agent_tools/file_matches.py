@@ -97,9 +97,9 @@ def by_ripgrep(
             process.stdout.close()
             code = process.wait()
         errors.seek(0)
-        said = errors.read(_BINARY_BYTES).decode("utf-8", "replace").strip()
-        if code > 1 and said:
-            raise InvalidArguments(f"ripgrep does not take the pattern: {one_safe_line(said)}")
+        message = errors.read(_BINARY_BYTES).decode("utf-8", "replace").strip()
+        if code > 1 and message:
+            raise InvalidArguments(f"ripgrep does not take the pattern: {one_safe_line(message)}")
 
 
 def _flags(query: FileQuery) -> Iterator[str]:

@@ -71,10 +71,10 @@ def _without_beginning(answer: Answer, surplus: int) -> Answer:
     The last lines stay: they are news.
     """
     content = answer["content"]
-    kept = content[min(len(content), surplus) :]
-    kept = kept.partition("\n")[2] if "\n" in kept else kept
-    gone = content[: len(content) - len(kept)].count("\n")
-    return {**answer, "content": kept, "start_line": answer["start_line"] + gone, "truncated": True}
+    rest = content[min(len(content), surplus) :]
+    rest = rest.partition("\n")[2] if "\n" in rest else rest
+    gone = content[: len(content) - len(rest)].count("\n")
+    return {**answer, "content": rest, "start_line": answer["start_line"] + gone, "truncated": True}
 
 
 def _without_end(answer: Answer, surplus: int) -> Answer:

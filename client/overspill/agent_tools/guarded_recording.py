@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def answer_limits(guard: Guard, tool: str) -> Limits:
     """Return the limits of the output in an answer."""
     usual = guard.policy.limits(tool)
-    most = USUAL_CHARS - OTHER_FIELDS_CHARS
-    return usual._replace(max_chars=most if usual.max_chars is None else min(usual.max_chars, most))
+    max_chars = USUAL_CHARS - OTHER_FIELDS_CHARS
+    return usual._replace(max_chars=max_chars if usual.max_chars is None else min(usual.max_chars, max_chars))
 
 
 def guarded_answer(
@@ -32,31 +32,31 @@ def guarded_answer(
     tool: str,
     status: str,
     session: str | None,
-    known: str | Beginning = "",
+    stored_as: str | Beginning = "",
 ) -> Answer:
     """Return `output`, whole or as a notice; `overspill` has the metadata of what spilled.
 
-    `known` is the part that the service already has. Raises `OSError` if the recording's file cannot be read.
+    `stored_as` is the part that the service already has. Raises `OSError` if the file cannot be read.
     """
     policy = guard.policy.merged({tool: answer_limits(guard, tool)})
-    with _stored_as(known):
+    with _stored_as(stored_as):
         guarded = guard.process_sync(
             recording.content("replace"), tool=tool, session=session, status=status, policy=policy
         )
     if guarded.notice is None:
         return {"output": _text(guarded.value)}
-    made = guarded.notice
+    notice_text = guarded.notice
     if recording.missing:
-        made = notice.without_middle(made, recording.gap, recording.missing)
-    return {"output": str(made), "overspill": guarded.metadata}
+        notice_text = notice.without_middle(notice_text, recording.gap, recording.missing)
+    return {"output": str(notice_text), "overspill": guarded.metadata}
 
 
-def _stored_as(known: str | Beginning) -> AbstractContextManager[None]:
+def _stored_as(capture: str | Beginning) -> AbstractContextManager[None]:
     call = call_context.current()
-    if not known:
+    if not capture:
         return nullcontext()
     call_id, session = ("", None) if call is None else (call.id, call.session)
-    return call_context.calling(call_id, session, capture=known)
+    return call_context.calling(call_id, session, capture=capture)
 
 
 def _text(value: str | list[bytes]) -> str:

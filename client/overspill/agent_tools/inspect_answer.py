@@ -33,8 +33,8 @@ def answer_to(request: InspectRequest, found: wire.Text | wire.Summary | wire.Wa
 def _answer(request: InspectRequest, found: wire.Text | wire.Summary | wire.Waited) -> Answer:
     if isinstance(found, wire.Waited):
         onward = _next_wait(request, found.cursor) if found.state is wire.State.LIVE else None
-        said = {"note": NOTE, **_wait_facts(found), "next": onward}
-        return {"capture": request.capture, "mode": "wait", **said}
+        fields = {"note": NOTE, **_wait_facts(found), "next": onward}
+        return {"capture": request.capture, "mode": "wait", **fields}
     if isinstance(found, wire.Summary):
         return {
             "capture": request.capture,
@@ -153,8 +153,8 @@ def _next_wait(request: InspectRequest, cursor: int) -> Answer:
     """Return the arguments of the call that waits for new lines."""
     pattern = {} if request.pattern is None else {"pattern": request.pattern}
     lines = {} if request.lines is None else {"lines": request.lines}
-    how = {**pattern, **lines, "cursor": str(cursor), "timeout_seconds": request.timeout_seconds}
-    return {"capture": request.capture, "mode": "wait", **how}
+    fields = {**pattern, **lines, "cursor": str(cursor), "timeout_seconds": request.timeout_seconds}
+    return {"capture": request.capture, "mode": "wait", **fields}
 
 
 def _page(request: InspectRequest, start: int, place: dict[str, int]) -> Answer:

@@ -174,10 +174,10 @@ _SIGNATURE: Final = _signature()
 
 def _request(args: tuple[Any, ...], named: Mapping[str, Any]) -> InspectRequest:
     try:
-        given = _SIGNATURE.bind(*args, **named)
+        bound = _SIGNATURE.bind(*args, **named)
     except TypeError as error:
         raise InvalidArguments(f"{error}; {NAME} takes {', '.join(_SIGNATURE.parameters)}") from error
-    return InspectRequest.of(given.arguments)
+    return InspectRequest.of(bound.arguments)
 
 
 def _presented(function: Callable[..., Any]) -> InspectOutput[Any]:

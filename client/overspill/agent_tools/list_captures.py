@@ -45,8 +45,8 @@ class ListRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     @classmethod
     def of(cls, arguments: Arguments) -> ListRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = request_of(cls, arguments, NAME)
-        return msgspec.structs.replace(asked, limit=min(max(asked.limit, 1), MAX_CAPTURES))
+        request = request_of(cls, arguments, NAME)
+        return msgspec.structs.replace(request, limit=min(max(request.limit, 1), MAX_CAPTURES))
 
 
 LIST_CAPTURES_SCHEMA: Final = schema_of(ListRequest)
@@ -59,27 +59,27 @@ async def list_captures(
 
     Raises `InvalidArguments`, and what listing raises.
     """
-    asked = ListRequest.of(arguments)
-    waiting = [] if asked.cursor else await run_blocking(_spooled, source, session, asked.tool)
-    limit = asked.limit
+    request = ListRequest.of(arguments)
+    waiting = [] if request.cursor else await run_blocking(_spooled, source, session, request.tool)
+    limit = request.limit
     while True:
         shown = waiting[:limit]
-        page, trouble = await _page(client, session, asked, limit - len(shown), is_needed=not shown)
-        answer = {**_listed(shown, page, asked), **trouble}
+        page, trouble = await _page(client, session, request, limit - len(shown), is_needed=not shown)
+        answer = {**_listed(shown, page, request), **trouble}
         if limit == 1 or len(json.dumps(answer)) <= max_chars:
             return answer
         limit //= 2
 
 
 async def _page(
-    client: Client | None, session: str, asked: ListRequest, limit: int, *, is_needed: bool
+    client: Client | None, session: str, request: ListRequest, limit: int, *, is_needed: bool
 ) -> tuple[wire.Listing, dict[str, Any]]:
     """Return what the service has, and what went wrong: an error is raised only if `is_needed`."""
     nothing = wire.Listing(captures=[])
     if client is None or limit == 0:
         return nothing, {}
     try:
-        page = await client.list(session=session, tool=asked.tool, cursor=asked.cursor, limit=limit)
+        page = await client.list(session=session, tool=request.tool, cursor=request.cursor, limit=limit)
     except OverspillError as error:
         if is_needed:
             raise
@@ -87,10 +87,10 @@ async def _page(
     return page, {"incomplete": True} if page.incomplete else {}
 
 
-def _listed(shown: list[wire.Entry], page: wire.Listing, asked: ListRequest) -> Answer:
-    known = {each.id for each in shown}
-    entries = [*shown, *(each for each in page.captures if each.id not in known)]
-    onward = None if page.cursor is None else msgspec.structs.replace(asked, cursor=page.cursor)
+def _listed(shown: list[wire.Entry], page: wire.Listing, request: ListRequest) -> Answer:
+    listed = {each.id for each in shown}
+    entries = [*shown, *(each for each in page.captures if each.id not in listed)]
+    onward = None if page.cursor is None else msgspec.structs.replace(request, cursor=page.cursor)
     return {
         "captures": [_row(each) for each in entries],
         "next": None if onward is None else msgspec.to_builtins(onward),

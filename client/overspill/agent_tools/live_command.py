@@ -28,13 +28,17 @@ def command_upload(
     """Give the block a recorder of a command's output. Without a service it only records."""
     limits = answer_limits(guard, tool)
     longest = min(limits.max_bytes, limits.max_chars or limits.max_bytes)
-    given, policy, call = guard.client, guard.policy, call_context.current()
+    own_client, policy, call = guard.client, guard.policy, call_context.current()
     if session is None and call is not None:
         session = call.session
     new_capture = None
     with ExitStack() as owned:
-        if given is not None and all_go_to_service(policy.bands) and not call_context.is_bypassed():
-            client = given if isinstance(given, SyncClient) else owned.enter_context(synchronous_like(given))
+        if own_client is not None and all_go_to_service(policy.bands) and not call_context.is_bypassed():
+            client = (
+                own_client
+                if isinstance(own_client, SyncClient)
+                else owned.enter_context(synchronous_like(own_client))
+            )
             redactor = policy.redactor()
             new_capture = partial(
                 client.live,

@@ -57,7 +57,7 @@ class LiveUpload:
         self._least_bytes = least_bytes
         self._news = threading.Condition()
         self._size = 0
-        self._wanted = 0
+        self._requested = 0
         """The size at which the thread is to be woken."""
         self._is_over = self._is_dropped = self._is_left = False
         self._hurried: float | None = None
@@ -66,7 +66,7 @@ class LiveUpload:
         self._capture: SyncLiveCapture | None = None
         self.masked: Mapping[str, int] | None = None
         """How many secrets of each kind were masked in the copy; None if it lacks a part of the output."""
-        self.known: str | Beginning = ""
+        self.stored_as: str | Beginning = ""
         """The part of a finished output that the service has, for `calling`: the handle of all, or a part."""
         self.failure: str = ""
         """The error if some could not be stored. The owner of the recording may still store it at the end."""
@@ -92,7 +92,7 @@ class LiveUpload:
                 self._thread.start()
         with self._news:
             self._size += len(data)
-            if self._size >= self._wanted:
+            if self._size >= self._requested:
                 self._news.notify()
 
     def ended(self, *, status: str, exit_code: int) -> wire.Entry | None:
@@ -100,10 +100,10 @@ class LiveUpload:
         self._outcome = {"status": status, "exit_code": exit_code}
         self._end()
         if self._entry is not None:
-            self.known = self._entry.id
+            self.stored_as = self._entry.id
         elif self._capture is not None:
             self._capture.ends_with(**self._outcome)
-            self.known = self._capture.beginning or ""
+            self.stored_as = self._capture.beginning or ""
         return self._entry
 
     @property
@@ -203,7 +203,7 @@ class LiveUpload:
     def _wait_for(self, size: int, seconds: float | None = None) -> None:
         """Wait until the recording has `size` bytes, the command has ended, or `seconds` are over."""
         with self._news:
-            self._wanted = size
+            self._requested = size
             self._news.wait_for(
                 lambda: self._is_over or self._size >= size, None if seconds is None else max(0.0, seconds)
             )

@@ -42,27 +42,27 @@ def reading_tools(
 def _inspecting(source: CaptureSource, max_chars: int | None) -> AgentTool:
     looks = RepeatedLooks(inspect_output.ITSELF)
 
-    def answer(client: Client | None, session: str, given: Arguments) -> Coroutine[Any, Any, Answer]:
-        asked = _bounded(given, max_chars)
-        return inspect_output.inspect(client, source.holder, session or None, looks, **asked)
+    def answer(client: Client | None, session: str, arguments: Arguments) -> Coroutine[Any, Any, Answer]:
+        bounded = _bounded(arguments, max_chars)
+        return inspect_output.inspect(client, source.holder, session or None, looks, **bounded)
 
     schema = _bounded_schema(inspect_output.INSPECT_OUTPUT_SCHEMA, max_chars)
     return source.tool(inspect_output.NAME, inspect_output.DESCRIPTION, schema, answer)
 
 
 def _listing(source: CaptureSource, max_chars: int | None) -> AgentTool:
-    most = USUAL_CHARS if max_chars is None else min(max_chars, USUAL_CHARS)
-    answer = partial(list_captures.list_captures, source, max_chars=most)
+    limit = USUAL_CHARS if max_chars is None else min(max_chars, USUAL_CHARS)
+    answer = partial(list_captures.list_captures, source, max_chars=limit)
     schema = list_captures.LIST_CAPTURES_SCHEMA
     return source.tool(list_captures.NAME, list_captures.DESCRIPTION, schema, answer)
 
 
-def _bounded(given: Arguments, max_chars: int | None) -> Arguments:
+def _bounded(arguments: Arguments, max_chars: int | None) -> Arguments:
     """Return the arguments with `max_chars` for what they ask, if that is more, no number, or nothing."""
     if max_chars is None:
-        return given
-    asked = given.get("max_chars", USUAL_CHARS)
-    return {**given, "max_chars": min(asked, max_chars) if isinstance(asked, int) else max_chars}
+        return arguments
+    requested = arguments.get("max_chars", USUAL_CHARS)
+    return {**arguments, "max_chars": min(requested, max_chars) if isinstance(requested, int) else max_chars}
 
 
 def _bounded_schema(schema: dict[str, Any], max_chars: int | None) -> dict[str, Any]:

@@ -47,10 +47,10 @@ class Recording:
         in_memory: int = MEMORY_BYTES,
         start: int = START_BYTES,
         last: int = END_BYTES,
-        most: int = MAX_BYTES,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         self.size: int = 0
-        self._in_memory, self._most_start, self._most_last, self._most = in_memory, start, last, most
+        self._in_memory, self._max_start, self._max_last, self._max_bytes = in_memory, start, last, max_bytes
         self._start = bytearray()
         self._last = bytearray()
         self._file: IO[bytes] | None = None
@@ -91,12 +91,12 @@ class Recording:
         self.size += len(data)
         rest = memoryview(data)
         if self._file is None:
-            rest = self._kept_in_memory(rest, self._most_start if self._why_no_file else self._in_memory)
+            rest = self._kept_in_memory(rest, self._max_start if self._why_no_file else self._in_memory)
         if rest and not self._why_no_file:
-            rest = self._kept_in_memory(self._written_to_file(rest), self._most_start)
+            rest = self._kept_in_memory(self._written_to_file(rest), self._max_start)
         if rest:
             self._last += rest
-            del self._last[: -self._most_last]
+            del self._last[: -self._max_last]
 
     def pieces(self, offset: int = 0) -> Iterator[bytes]:
         """Yield all bytes from `offset` on, with a line instead of missing bytes. Raises `OSError`."""
@@ -113,16 +113,16 @@ class Recording:
         """Return a short output as a text, and a longer one in pieces. `errors` is as for `bytes.decode`."""
         return b"".join(self.pieces()).decode("utf-8", errors) if self.is_short else self.pieces()
 
-    def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` bytes from `offset` on, for a reader in another thread.
+    def read(self, offset: int, limit: int) -> bytes:
+        """Return up to `limit` bytes from `offset` on, for a reader in another thread.
 
         They are those of the output as long as nothing is `missing`. Raises `OSError`.
         """
         file = self._file
         if file is None:
-            return bytes(self._start[offset : offset + most])
+            return bytes(self._start[offset : offset + limit])
         try:
-            return os.pread(file.fileno(), most, offset)
+            return os.pread(file.fileno(), limit, offset)
         except ValueError as error:  # it was closed meanwhile
             raise OSError(str(error)) from error
 
@@ -141,18 +141,18 @@ class Recording:
             return None
         return path
 
-    def give_up_middle(self, why: str) -> None:
+    def give_up_middle(self, reason: str) -> None:
         """Keep the two ends and free the disk. Raises `OSError` if they cannot be read back."""
-        self._why_no_file = why
+        self._why_no_file = reason
         file, self._file = self._file, None
         if file is None:
             return
         with file:
-            kept = len(self._start)
-            self._start += os.pread(file.fileno(), self._most_start - kept, kept)
-            end_of_start = max(kept, self._most_start)
+            start_size = len(self._start)
+            self._start += os.pread(file.fileno(), self._max_start - start_size, start_size)
+            end_of_start = max(start_size, self._max_start)
             self._last[:0] = os.pread(
-                file.fileno(), self._most_last, max(end_of_start, self._written - self._most_last)
+                file.fileno(), self._max_last, max(end_of_start, self._written - self._max_last)
             )
 
     def has_room_for_a_copy(self) -> bool:
@@ -164,11 +164,11 @@ class Recording:
         """The folder for the file. Raises `OSError` if there is none."""
         return long_file_folder() or tempfile.gettempdir()
 
-    def _kept_in_memory(self, data: memoryview, most: int) -> memoryview:
+    def _kept_in_memory(self, data: memoryview, limit: int) -> memoryview:
         """Add data to the beginning in memory. Return the rest, which is too much for that."""
         if self._last:  # the beginning ended before
             return data
-        room = max(0, most - len(self._start))
+        room = max(0, limit - len(self._start))
         self._start += data[:room]
         return data[room:]
 
@@ -204,15 +204,15 @@ class Recording:
         self._checked_at = self._written
         if _free(self._folder) < _FREE_BYTES:
             raise OSError(f"less than {quantities.readable_size(_FREE_BYTES)} are free in {self._folder}")
-        if self.size > self._most:
-            raise OSError(f"no more than {quantities.readable_size(self._most)} are kept")
+        if self.size > self._max_bytes:
+            raise OSError(f"no more than {quantities.readable_size(self._max_bytes)} are kept")
 
     def _give_up_file(self, error: OSError) -> None:
         reason = error.strerror or str(error)
         try:
             self.give_up_middle(reason)
         except OSError:  # what was written cannot even be read back: it is in the gap
-            self._most_start = len(self._start)
+            self._max_start = len(self._start)
 
 
 def _nameless_file(folder: str) -> IO[bytes]:

@@ -52,8 +52,8 @@ def _is_live(found: Any) -> bool:
 
 def _look(request: InspectRequest, session: str | None) -> tuple[Any, ...]:
     """Return a key for a look. Leaves out the instant of a `since`, which moves with the clock."""
-    asked = request.mode, request.line_count, request.start, request.end, request.offset, request.pattern
-    return session, request.capture, *asked
+    query = request.mode, request.line_count, request.start, request.end, request.offset, request.pattern
+    return session, request.capture, *query
 
 
 def _wait(request: InspectRequest, size: int) -> dict[str, Any]:

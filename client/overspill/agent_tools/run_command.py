@@ -53,11 +53,11 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, arguments: Arguments) -> RunRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = request_of(cls, arguments, NAME)
-        if not asked.command.strip() or "\0" in asked.command + asked.directory:
+        request = request_of(cls, arguments, NAME)
+        if not request.command.strip() or "\0" in request.command + request.directory:
             raise InvalidArguments("the command must have text, and no NUL characters")
-        seconds = min(max(asked.timeout_seconds, 1), MAX_SECONDS)
-        return msgspec.structs.replace(asked, timeout_seconds=seconds)
+        seconds = min(max(request.timeout_seconds, 1), MAX_SECONDS)
+        return msgspec.structs.replace(request, timeout_seconds=seconds)
 
 
 RUN_COMMAND_SCHEMA: Final = schema_of(RunRequest)
@@ -76,19 +76,19 @@ class CommandRun:
 
     def answer(self, arguments: Arguments, session: str | None) -> Answer:
         """Run the command; return its answer. Raises `InvalidArguments`, and `OSError`."""
-        asked = RunRequest.of(arguments)
+        request = RunRequest.of(arguments)
         with Recording() as recording:
             with command_upload(
-                self._guard, recording, tool=NAME, command=asked.command, session=session
+                self._guard, recording, tool=NAME, command=request.command, session=session
             ) as upload:
-                code, is_timed_out = self._run(asked, upload.take)
+                code, is_timed_out = self._run(request, upload.take)
                 status = "timed out" if is_timed_out else f"exit {code}"
                 shown = shell_exit_code(code)
                 upload.ended(status=status, exit_code=shown)
             return {
                 "exit_code": shown,
                 "timed_out": is_timed_out,
-                **guarded_answer(self._guard, recording, NAME, status, session, upload.known),
+                **guarded_answer(self._guard, recording, NAME, status, session, upload.stored_as),
             }
 
     def stop(self) -> None:
@@ -98,15 +98,15 @@ class CommandRun:
             if self._child is not None:
                 _signal_group(self._child, signal.SIGKILL)
 
-    def _run(self, asked: RunRequest, take: Callable[[bytes], None]) -> tuple[int, bool]:
+    def _run(self, request: RunRequest, take: Callable[[bytes], None]) -> tuple[int, bool]:
         """Return the exit code and whether the time was over. Raises `InvalidArguments`."""
         reader, writer = os.pipe()
         try:
-            child = self._begun(asked, writer)
-            until = time.monotonic() + asked.timeout_seconds
+            child = self._started(request, writer)
+            until = time.monotonic() + request.timeout_seconds
             with child:
                 is_over = not (
-                    read_until_end(child, reader, take, asked.timeout_seconds)
+                    read_until_end(child, reader, take, request.timeout_seconds)
                     and _has_ended(child, until - time.monotonic())
                 )
                 if is_over:
@@ -116,14 +116,14 @@ class CommandRun:
         finally:
             os.close(reader)
 
-    def _begun(self, asked: RunRequest, writer: int) -> subprocess.Popen[bytes]:
+    def _started(self, request: RunRequest, writer: int) -> subprocess.Popen[bytes]:
         try:
             with self._lock:
                 if self._is_stopped:
                     raise InvalidArguments("the call was cancelled before the command began")
                 self._child = subprocess.Popen(  # noqa: S603  (what the agent asks for)
-                    [self._shell, "-c", asked.command],
-                    cwd=self._directory / asked.directory,
+                    [self._shell, "-c", request.command],
+                    cwd=self._directory / request.directory,
                     env=child_environment() if self._environment is None else self._environment,
                     stdin=subprocess.DEVNULL,
                     stdout=writer,
@@ -132,8 +132,8 @@ class CommandRun:
                 )
                 return self._child
         except OSError as error:
-            what = f"the command cannot be run in {asked.directory!r}: {error.strerror or error}"
-            raise InvalidArguments(what) from error
+            text = f"the command cannot be run in {request.directory!r}: {error.strerror or error}"
+            raise InvalidArguments(text) from error
         finally:
             os.close(writer)
 

@@ -53,12 +53,12 @@ class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @classmethod
     def of(cls, arguments: Arguments) -> SearchRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = request_of(cls, arguments, NAME)
-        if not asked.pattern or re.search(r"[\0\n]", asked.pattern + asked.path + asked.glob):
+        request = request_of(cls, arguments, NAME)
+        if not request.pattern or re.search(r"[\0\n]", request.pattern + request.path + request.glob):
             raise InvalidArguments("pattern must have text; NUL and newlines are not allowed in any argument")
-        if re.search(r"[/{}\\]", asked.glob):
+        if re.search(r"[/{}\\]", request.glob):
             raise InvalidArguments("glob is for the file's name: text with *, ? and [...], as in *.py")
-        return asked
+        return request
 
 
 SEARCH_FILES_SCHEMA: Final = schema_of(SearchRequest)
@@ -73,27 +73,27 @@ class FileSearch:
 
     def answer(self, arguments: Arguments, session: str | None) -> Answer:
         """Search; return the answer. Raises `InvalidArguments`, `InvalidPattern`, and `OSError`."""
-        asked = SearchRequest.of(arguments)
+        request = SearchRequest.of(arguments)
         with Recording() as recording:
-            counts = self._search(asked, recording)
+            counts = self._search(request, recording)
             return {**counts, **guarded_answer(self._guard, recording, NAME, "ok", session)}
 
     def stop(self) -> None:
         """End the search, or do not begin it."""
         self._is_stopped.set()
 
-    def _search(self, asked: SearchRequest, recording: Recording) -> dict[str, Any]:
+    def _search(self, request: SearchRequest, recording: Recording) -> dict[str, Any]:
         """Record every match; return how many there are. Raises `InvalidArguments`."""
-        root = self._directory / asked.path
+        root = self._directory / request.path
         if not root.exists():
-            raise InvalidArguments(f"there is no file or folder {asked.path!r} in the usual directory")
+            raise InvalidArguments(f"there is no file or folder {request.path!r} in the usual directory")
         until = time.monotonic() + SECONDS
 
         def is_over() -> bool:
             return self._is_stopped.is_set() or time.monotonic() >= until
 
         matches, files = 0, set()
-        with closing(self._matches(root, asked, is_over)) as found:
+        with closing(self._matches(root, request, is_over)) as found:
             for match in found:
                 if is_over():
                     break
@@ -104,9 +104,9 @@ class FileSearch:
         return {**counts, "incomplete": True} if is_over() else counts
 
     def _matches(
-        self, root: Path, asked: SearchRequest, is_over: Callable[[], bool]
+        self, root: Path, request: SearchRequest, is_over: Callable[[], bool]
     ) -> Generator[FileMatch, None, None]:
-        query = FileQuery(asked.pattern, asked.glob, asked.fixed, asked.ignore_case)
+        query = FileQuery(request.pattern, request.glob, request.fixed, request.ignore_case)
         if self._ripgrep is None:
             return by_python(root, query, is_over)
         return by_ripgrep(self._ripgrep, root, query, is_over)

@@ -54,11 +54,11 @@ class TerminalRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @classmethod
     def of(cls, arguments: Arguments) -> TerminalRequest:
         """Read the request from a model's arguments, leniently. Raises `InvalidArguments`."""
-        asked = request_of(cls, arguments, NAME)
-        if asked.mode not in _MODES:
-            wrong = f"{asked.mode[:_NAME_CHARS]!r} is not a mode; the modes are {', '.join(_MODES)}"
+        request = request_of(cls, arguments, NAME)
+        if request.mode not in _MODES:
+            wrong = f"{request.mode[:_NAME_CHARS]!r} is not a mode; the modes are {', '.join(_MODES)}"
             raise InvalidArguments(f"{wrong}. To wait, call {READER} with the handle")
-        return asked
+        return request
 
     def inspect_request(self, capture: str, max_chars: int) -> InspectRequest:
         """Return the read of the capture, without `since`."""
@@ -89,9 +89,9 @@ async def terminal_output(
     """
     if client is None:
         raise InvalidArguments("no service is configured, and only a service has terminals")
-    asked = TerminalRequest.of(arguments)
-    entry = await _find_terminal(client, session, asked.terminal)
-    request, since = asked.inspect_request(entry.id, max_chars), _instant(asked.since)
+    terminal_request = TerminalRequest.of(arguments)
+    entry = await _find_terminal(client, session, terminal_request.terminal)
+    request, since = terminal_request.inspect_request(entry.id, max_chars), _instant(terminal_request.since)
     return {**_described(entry), **await answered(request, client, session, looks, since)}
 
 
@@ -116,8 +116,8 @@ async def _find_terminal(client: Client, session: str, terminal: str) -> wire.En
             page = await client.list(session=where, state=state, limit=_MAX_LOOKED_AT)
             if found := [each for each in page.captures if _is_meant(each, terminal)]:
                 return max(found, key=_last_active)
-    what = f"no terminal has the name {terminal[:_NAME_CHARS]!r}" if terminal else "there is no terminal"
-    raise InvalidArguments(f"{what}; `overspill run -- COMMAND` and `overspill shell` start one")
+    text = f"no terminal has the name {terminal[:_NAME_CHARS]!r}" if terminal else "there is no terminal"
+    raise InvalidArguments(f"{text}; `overspill run -- COMMAND` and `overspill shell` start one")
 
 
 def _is_meant(entry: wire.Entry, terminal: str) -> bool:

@@ -78,14 +78,14 @@ class Circuit:
             self.is_open = self._is_trying = False
             self.failing_since = None
 
-    def failed(self, why: str = "", *, slow: bool) -> datetime:
+    def failed(self, reason: str = "", *, slow: bool) -> datetime:
         """Note that the service did not answer or could not work. `slow`: it took all the time it had.
 
         Return since when it fails.
         """
         with self._lock:
             since = self.failing_since = self.failing_since or datetime.now(UTC)
-            self.last_failure = why
+            self.last_failure = reason
             self._failures += 1
             if self.is_open and not self._is_trying:
                 return since  # it was asked before the circuit opened: many calls may run at once

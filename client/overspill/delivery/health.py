@@ -83,8 +83,10 @@ class ServiceHealth:
         """Return why the service is not asked now, or None if it is. A due try is for one caller."""
         if self._allows():
             return None
-        since, why = self.circuit.failing_since, self.circuit.last_failure
-        return f"the service has failed{'' if since is None else f' since {since:%Y-%m-%dT%H:%M:%SZ}'}: {why}"
+        since, reason = self.circuit.failing_since, self.circuit.last_failure
+        return (
+            f"the service has failed{'' if since is None else f' since {since:%Y-%m-%dT%H:%M:%SZ}'}: {reason}"
+        )
 
     def _allows(self) -> bool:
         circuit = self.circuit
@@ -100,11 +102,11 @@ class ServiceHealth:
         self._note(replace(away, next_try=time.time() + FIRST_PAUSE_SECONDS))
         return True
 
-    def failed(self, why: str, *, slow: bool) -> None:
+    def failed(self, reason: str, *, slow: bool) -> None:
         """Note that the service failed, and why. `slow`: it did not answer in time."""
-        since = self.circuit.failed(why, slow=slow)
+        since = self.circuit.failed(reason, slow=slow)
         if slow:
-            self._note(Away(time.time() + FIRST_PAUSE_SECONDS, since.timestamp(), why))
+            self._note(Away(time.time() + FIRST_PAUSE_SECONDS, since.timestamp(), reason))
 
     def _note(self, away: Away) -> None:
         if self._absence is not None:

@@ -73,8 +73,8 @@ class ServiceDestination:
                 await asyncio.wait_for(threads.run_blocking(load_transport), _IMPORT_SECONDS)
         # Its live capture was completed already, by whoever produced it: then there is nothing to send.
         is_stored_live = request.origin.capture and request.origin.live is None
-        if is_stored_live and (kept := await self.look_up(request)) is not None:
-            return kept
+        if is_stored_live and (result := await self.look_up(request)) is not None:
+            return result
         upload = Upload(self.health, self.synchronous(), request)
         try:
             await asyncio.wait([upload.settled], timeout=request.wait)
@@ -102,15 +102,15 @@ class ServiceDestination:
     def _outlasted(self, upload: Upload, request: StoreRequest) -> Failure:
         seconds = f"{round(request.wait, 1):g} s"
         if not upload.is_moving():
-            why = f"the service did not store it within {seconds}"
-            upload.stall(why)
-            return Failure(why, is_doubtful=True)
-        why = f"its upload takes longer than {seconds} and goes on"
+            reason = f"the service did not store it within {seconds}"
+            upload.stall(reason)
+            return Failure(reason, is_doubtful=True)
+        reason = f"its upload takes longer than {seconds} and goes on"
         if not self._adopt(upload):
             upload.cancel()
             return Failure(f"the uploads before it take longer than {seconds}", is_doubtful=True)
         upload.watch()
-        return Failure(why, is_doubtful=True, upload=upload)
+        return Failure(reason, is_doubtful=True, upload=upload)
 
     def _adopt(self, upload: Upload) -> bool:
         """Let the upload go on. Return False if too many do already."""

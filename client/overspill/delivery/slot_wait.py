@@ -28,8 +28,8 @@ class GuardSlots:
     `service` is a URL and `folder` the spool's; None if the guard has none.
     """
 
-    def __init__(self, service: str | None, folder: str | None, most_waiting: int) -> None:
-        self._service, self._folder, self._most_waiting = service, folder, most_waiting
+    def __init__(self, service: str | None, folder: str | None, max_waiting: int) -> None:
+        self._service, self._folder, self._max_waiting = service, folder, max_waiting
         self.overfull: int = 0
         """How many outputs got no slot: too many bytes waited already, or they had waited too long."""
 
@@ -40,7 +40,7 @@ class GuardSlots:
 
     def of_service(self) -> Slots | None:
         """Return the slots of the service, if there is one, for the loop thread."""
-        return None if self._service is None else slots_of(self._service, self._most_waiting)
+        return None if self._service is None else slots_of(self._service, self._max_waiting)
 
     def of_spool(self) -> Slots | None:
         """Return the slots of the spool, if there is one, for the loop thread.
@@ -49,11 +49,11 @@ class GuardSlots:
         """
         return None if self._folder is None else slots_of(self._folder, sys.maxsize)
 
-    def note_overfull(self, why: str) -> Failure:
+    def note_overfull(self, reason: str) -> Failure:
         """Note that the service has no slot for an output. Return why it is not asked."""
         self.overfull += 1
-        state_log.note_overfull(why)
-        return Failure(why, is_overfull=True)
+        state_log.note_overfull(reason)
+        return Failure(reason, is_overfull=True)
 
 
 class SlotWait(Submission[R]):
@@ -63,7 +63,7 @@ class SlotWait(Submission[R]):
     `store` returns the coroutine that stores it. `store` gets the reason if the service had no slot.
     """
 
-    __slots__ = ("_failure", "_flow", "_place", "_release", "_size", "_slots", "_source", "_store")
+    __slots__ = ("_failure", "_flow", "_queued", "_release", "_size", "_slots", "_source", "_store")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class SlotWait(Submission[R]):
         self._source, self._flow, self._size, self._store = source, flow, size, store
         self._failure: Failure | None = None
         self._slots: Slots | None = None
-        self._place: Queued[Waiter] | None = None
+        self._queued: Queued[Waiter] | None = None
         self._release: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -98,19 +98,19 @@ class SlotWait(Submission[R]):
         self._release = release
         return True
 
-    def refused(self, why: str) -> None:
+    def refused(self, reason: str) -> None:
         """Wait for the spool instead."""
-        self.attempt(self._turn_to_spool, why)
+        self.attempt(self._turn_to_spool, reason)
 
     def ended(self) -> None:
         """Leave the queue, and give the slot back."""
-        if self._slots is not None and self._place is not None:
-            self._slots.leave(self._place)
+        if self._slots is not None and self._queued is not None:
+            self._slots.leave(self._queued)
         if self._release is not None:
             self._release()
 
-    def _turn_to_spool(self, why: str) -> None:
-        self._failure = self._source.note_overfull(why)
+    def _turn_to_spool(self, reason: str) -> None:
+        self._failure = self._source.note_overfull(reason)
         self._ask_spool()
 
     def _ask_spool(self) -> None:
@@ -122,7 +122,7 @@ class SlotWait(Submission[R]):
 
     def _ask(self, slots: Slots, *, is_patient: bool) -> None:
         self._slots = slots
-        self._place = slots.ask(self, self._flow, self._size, is_patient=is_patient)
+        self._queued = slots.ask(self, self._flow, self._size, is_patient=is_patient)
 
     def _begin_to_store(self) -> None:
         self.run(self._store(self._failure))

@@ -43,18 +43,18 @@ class Waiter(Protocol):
     def granted(self, release: Callable[[], None]) -> bool:
         """Take the slot, which `release` gives back. Return False if it is not needed any more."""
 
-    def refused(self, why: str) -> None:
+    def refused(self, reason: str) -> None:
         """Learn that no slot came within `QUEUE_SECONDS`."""
 
 
 class Slots:
-    """The slots of one service or disk: `most` outputs with `MAX_BYTES` together. For the loop thread alone.
+    """The slots of one service or disk: `limit` outputs with `MAX_BYTES` together. For the loop thread alone.
 
-    At most `most_waiting` bytes wait for a slot.
+    At most `max_waiting` bytes wait for a slot.
     """
 
-    def __init__(self, most: int = MAX_OUTPUTS, *, most_waiting: int) -> None:
-        self._most, self._most_waiting = most, most_waiting
+    def __init__(self, limit: int = MAX_OUTPUTS, *, max_waiting: int) -> None:
+        self._limit, self._max_waiting = limit, max_waiting
         self._taken = 0
         self._taken_bytes = 0
         self._queue: FairQueue[Waiter] = FairQueue()
@@ -78,17 +78,17 @@ class Slots:
         if not self._queue and self._fits(size):
             self._grant(waiter, size)
             return None
-        if self._queue.size + size > self._most_waiting:
+        if self._queue.size + size > self._max_waiting:
             raise Overfull(f"{quantities.readable_size(self._queue.size)} of outputs wait already")
-        place = self._queue.push(waiter, flow, size)
+        queued = self._queue.push(waiter, flow, size)
         if not is_patient:
-            self._set_deadline(place)
-        return place
+            self._set_deadline(queued)
+        return queued
 
-    def leave(self, place: Queued[Waiter]) -> None:
+    def leave(self, queued: Queued[Waiter]) -> None:
         """Remove a waiting output from the queue, if it is still there."""
-        self._queue.remove(place)
-        self._forget_deadline(place)
+        self._queue.remove(queued)
+        self._forget_deadline(queued)
 
     async def take(self, flow: Hashable, size: int) -> Callable[[], None]:
         """Wait for a slot for an output of `size` bytes, and return a function that releases it.
@@ -96,12 +96,12 @@ class Slots:
         Raises `Overfull`.
         """
         taker = _Taker()
-        place = self.ask(taker, flow, size, is_patient=True)
+        queued = self.ask(taker, flow, size, is_patient=True)
         try:
             return await taker.slot
         except BaseException:
-            if place is not None:
-                self.leave(place)
+            if queued is not None:
+                self.leave(queued)
             if taker.slot.done() and not taker.slot.cancelled():
                 taker.slot.result()()  # the slot came as the caller was cancelled
             raise
@@ -109,13 +109,13 @@ class Slots:
     def _release(self, size: int) -> None:
         self._give_back(size)
         while self._queue and self._fits(self._queue.first().size):  # those that are first in the queue
-            place = self._queue.first()
+            queued = self._queue.first()
             waiter = self._queue.pop()
-            self._forget_deadline(place)
-            self._grant(waiter, place.size)
+            self._forget_deadline(queued)
+            self._grant(waiter, queued.size)
 
     def _fits(self, size: int) -> bool:
-        is_room = self._taken < self._most and self._taken_bytes + size <= MAX_BYTES
+        is_room = self._taken < self._limit and self._taken_bytes + size <= MAX_BYTES
         return is_room or not self._taken
 
     def _grant(self, waiter: Waiter, size: int) -> None:
@@ -128,14 +128,14 @@ class Slots:
         self._taken -= 1
         self._taken_bytes -= size
 
-    def _set_deadline(self, place: Queued[Waiter]) -> None:
+    def _set_deadline(self, queued: Queued[Waiter]) -> None:
         loop = asyncio.get_running_loop()
-        deadline = self._deadlines[place] = loop.time() + QUEUE_SECONDS
+        deadline = self._deadlines[queued] = loop.time() + QUEUE_SECONDS
         if self._timer is None:  # one for all that wait
             self._timer = loop.call_at(deadline, self._refuse_late)
 
-    def _forget_deadline(self, place: Queued[Waiter]) -> None:
-        self._deadlines.pop(place, None)
+    def _forget_deadline(self, queued: Queued[Waiter]) -> None:
+        self._deadlines.pop(queued, None)
         if not self._deadlines and self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -144,12 +144,12 @@ class Slots:
         """Refuse those that have waited too long, and come again when the next one has."""
         loop, self._timer = asyncio.get_running_loop(), None
         while self._deadlines:
-            place, deadline = next(iter(self._deadlines.items()))
+            queued, deadline = next(iter(self._deadlines.items()))
             if deadline > loop.time():
                 self._timer = loop.call_at(deadline, self._refuse_late)
                 return
-            waiter = place.item
-            self.leave(place)
+            waiter = queued.item
+            self.leave(queued)
             if waiter is not None:
                 waiter.refused(f"the outputs before it took more than {QUEUE_SECONDS:g} s")
 
@@ -167,7 +167,7 @@ class _Taker:
         self.slot.set_result(release)
         return True
 
-    def refused(self, why: str) -> None:
+    def refused(self, reason: str) -> None:
         """Never called: it waits without a limit."""
 
 
@@ -176,10 +176,10 @@ _of_loops: Final[weakref.WeakKeyDictionary[AbstractEventLoop, weakref.WeakValueD
 )
 
 
-def slots_of(target: str, most_waiting: int, most: int = MAX_OUTPUTS) -> Slots:
+def slots_of(target: str, max_waiting: int, limit: int = MAX_OUTPUTS) -> Slots:
     """Return the slots that all guards of this process share, for a service or a folder that is in use."""
     slots = _of_loops.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
-    return slots.setdefault(target, Slots(most, most_waiting=most_waiting))
+    return slots.setdefault(target, Slots(limit, max_waiting=max_waiting))
 
 
 def live_slots_of(url: str) -> Slots:

@@ -64,7 +64,7 @@ class SpoolDestination:
             return Failure(disk_reason(error))
 
     def _order(self, request: StoreRequest, before: Failure) -> Order:
-        refused = before.why if before.is_final else ""
+        refused = before.reason if before.is_final else ""
 
         def on_kept(entry: Spooled, locked: LockedFile | None) -> None:
             if before.upload is not None:
@@ -72,7 +72,7 @@ class SpoolDestination:
             elif not refused:
                 self._on_kept()
 
-        return Order(request, before.why, refused, on_kept, is_uploading=before.upload is not None)
+        return Order(request, before.reason, refused, on_kept, is_uploading=before.upload is not None)
 
 
 def kept_in_spool(entry: Spooled, before: Failure) -> StoreResult:

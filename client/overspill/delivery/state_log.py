@@ -74,24 +74,24 @@ class _States:
 _states: Final = _States()
 
 
-def note(url: str, stored: StoreResult, spool: Path | None) -> None:
+def note(url: str, result: StoreResult, spool: Path | None) -> None:
     """Log what became of an output for the service at `url`, if that is news.
 
     `spool` is the folder in which the outputs of one key wait. What fails for many keys is said once.
     """
-    if stored.outcome is Outcome.CAPTURED:
+    if result.outcome is Outcome.CAPTURED:
         if _states.has_ended(url, str(spool)):
             log.info("the service at %s takes outputs again", url)
         return
-    if not stored.reason or not _states.is_first(url, str(spool), stored.outcome):
+    if not result.reason or not _states.is_first(url, str(spool), result.outcome):
         return  # the policy sends it there, so nothing is wrong; or it was said
-    if stored.outcome is Outcome.SPOOLED:
-        log.warning("outputs are being spooled in %s, until the service takes them: %s", spool, stored.reason)
+    if result.outcome is Outcome.SPOOLED:
+        log.warning("outputs are being spooled in %s, until the service takes them: %s", spool, result.reason)
     else:
-        log.warning("outputs are being cut and NOT stored: %s", stored.reason)
+        log.warning("outputs are being cut and NOT stored: %s", result.reason)
 
 
-def note_overfull(why: str) -> None:
+def note_overfull(reason: str) -> None:
     """Log that outputs get no slot, once a minute at most."""
     if _states.is_news(_QUIET_SECONDS):
-        log.warning("more outputs come than the service takes, so some do not wait for it: %s", why)
+        log.warning("more outputs come than the service takes, so some do not wait for it: %s", reason)

@@ -186,12 +186,12 @@ class Storage:
             failure = result if failure is None else failure.followed_by(result)
         return self._note_result(await self._stored_late(request, failure) or self._lost(failure), failure)
 
-    def keep_here(self, request: StoreRequest, why: str) -> StoreResult:
-        """Keep an output in the spool, in the caller's thread. `why` says why no other thread does it."""
-        failure = Failure(why)
+    def keep_here(self, request: StoreRequest, reason: str) -> StoreResult:
+        """Keep an output in the spool, in the caller's thread. `reason` says why no other thread does it."""
+        failure = Failure(reason)
         try:
             if self.partition is not None and "spool" in request.destinations:
-                entry = self.partition.keep(request, failure.why)
+                entry = self.partition.keep(request, failure.reason)
                 return kept_in_spool(entry, failure)
         except (NotSpooled, OSError) as error:
             failure = failure.followed_by(Failure(str(error)))
@@ -215,20 +215,20 @@ class Storage:
             log.debug("it is not known whether %s is stored: %s", request.id, error)
             return None
 
-    def _note_result(self, stored: StoreResult, failure: Failure | None) -> StoreResult:
+    def _note_result(self, result: StoreResult, failure: Failure | None) -> StoreResult:
         """Log a change. Upload what waits in the spool, also of earlier processes, once the service works."""
         try:
-            self._log(stored, failure)
-            if stored.outcome is Outcome.SPOOLED:
+            self._log(result, failure)
+            if result.outcome is Outcome.SPOOLED:
                 self._has_looked = False
-            elif stored.outcome is Outcome.CAPTURED and not self._has_looked:
+            elif result.outcome is Outcome.CAPTURED and not self._has_looked:
                 self._has_looked = True
                 threads.begin_blocking(self.uploads.begin, 0.0)
         except Exception:  # the boundary: it is kept already
             log.exception("what waits in the spool is not uploaded for now")
-        return stored
+        return result
 
-    def _log(self, stored: StoreResult, failure: Failure | None) -> None:
+    def _log(self, result: StoreResult, failure: Failure | None) -> None:
         """Log that outputs go elsewhere now. Skip failures that predict nothing about the next output.
 
         These are a refusal of one capture, a slow upload, and an output that got no slot.
@@ -239,7 +239,7 @@ class Storage:
         if self._client is not None and not is_no_change:
             state_log.note(
                 self._client.address.url,
-                stored,
+                result,
                 None if self.partition is None else self.partition.folder.path,
             )
 
@@ -249,4 +249,4 @@ class Storage:
                 outcome=Outcome.TRUNCATED, reason=_NO_DESTINATION if self.can_keep else NO_CLIENT
             )
         doubt = _DOUBT if failure.is_doubtful else ""
-        return StoreResult(outcome=Outcome.TRUNCATED, reason=failure.why + doubt)
+        return StoreResult(outcome=Outcome.TRUNCATED, reason=failure.reason + doubt)

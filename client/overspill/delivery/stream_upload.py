@@ -168,8 +168,8 @@ class StreamUpload:
         self.producer = service.producer  # whoever stops this later knows that there may be a capture
         return service
 
-    async def _read(self, offset: int, most: int) -> bytes:
-        return await threads.run_blocking(self._stream.read, offset, most)
+    async def _read(self, offset: int, limit: int) -> bytes:
+        return await threads.run_blocking(self._stream.read, offset, limit)
 
     async def _retry(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work. Repeat it as long as it may still succeed.
@@ -194,13 +194,13 @@ class StreamUpload:
         if taken == self._looked_at and not is_silent:
             await asyncio.sleep(IDLE_SECONDS)
             return
-        sent = await self._sent(sender, is_silent=is_silent)
+        sent = await self._send_next(sender, is_silent=is_silent)
         if not sent:
             self._looked_at = taken
         if sent < PIECE_BYTES:
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _sent(self, sender: Resender, *, is_silent: bool) -> int:
+    async def _send_next(self, sender: Resender, *, is_silent: bool) -> int:
         release = await live_slots_of(self._destination.health.url).take(self._flow, PIECE_BYTES)
         try:
             sent = await sender.send_next()

@@ -62,7 +62,7 @@ class Failure(NamedTuple):
     waiting for it, or the output had waited too long.
     """
 
-    why: str
+    reason: str
     is_final: bool = False
     is_doubtful: bool = False
     is_refused: bool = False
@@ -72,7 +72,7 @@ class Failure(NamedTuple):
     def followed_by(self, after: Failure) -> Failure:
         """Return this failure with what the next destination said."""
         return self._replace(
-            why=f"{self.why}; {after.why}",
+            reason=f"{self.reason}; {after.reason}",
             is_doubtful=self.is_doubtful or after.is_doubtful,
             upload=self.upload or after.upload,
         )
@@ -85,7 +85,7 @@ class Upload:
         self.size: int = request.size
         self._health = health
         self._sha256 = request.sha256.hex()
-        self._sent = 0
+        self._sent_bytes = 0
         self._moved_at = time.monotonic()
         self._stalled = ""
         self._calls, asynchronous = running(client)
@@ -100,7 +100,7 @@ class Upload:
             client.put,
             request.body.path if isinstance(request.body, FileBody) else request.body,
             sha256=request.sha256,
-            progress=self._note,
+            progress=self._count_sent,
             **structs.asdict(request.description),
         )
         live = request.origin.live
@@ -116,7 +116,7 @@ class Upload:
         """Complete what the service has as a live capture, or store the whole in its place."""
         entry = None
         if live.go_on is not None:
-            entry = await live.go_on(_completion(request), self._note)
+            entry = await live.go_on(_completion(request), self._count_sent)
         if entry is None:
             await give_up(client, live.id, live.producer)
             entry = await put()
@@ -126,10 +126,10 @@ class Upload:
         """Return whether its bytes move, or those of another upload to the same service."""
         return self._silence_left() > 0
 
-    def stall(self, why: str) -> None:
-        """Give the upload up, because the service seems to hang. `why` is the reason for the notice."""
-        self._stalled = why
-        self._health.failed(why, slow=True)
+    def stall(self, reason: str) -> None:
+        """Give the upload up, because the service seems to hang. `reason` is for the notice."""
+        self._stalled = reason
+        self._health.failed(reason, slow=True)
         self._call.cancel()
 
     def cancel(self) -> None:
@@ -164,11 +164,11 @@ class Upload:
 
         Call `on_failed` if it has failed, unless it was cut off: then nobody here uploads any more.
         """
-        held = partition.claim_upload(entry) if locked is None else locked  # None: it was here already
+        lock = partition.claim_upload(entry) if locked is None else locked  # None: it was here already
 
         def release() -> None:
-            if held is not None:
-                held.close()
+            if lock is not None:
+                lock.close()
 
         def finish(settled: Future[StoreResult | Failure]) -> None:
             try:
@@ -199,14 +199,14 @@ class Upload:
 
     def _allowed_silence(self) -> float:
         """Return how many seconds of silence are allowed: the time in which full buffers may still empty."""
-        if self._sent <= _SMALL:  # all of it may still be in the socket's buffer
+        if self._sent_bytes <= _SMALL:  # all of it may still be in the socket's buffer
             return 0.0
-        return _RECENT_SECONDS + min(self._sent, _BUFFERED) / _SLOWEST_LINK
+        return _RECENT_SECONDS + min(self._sent_bytes, _BUFFERED) / _SLOWEST_LINK
 
-    def _note(self, sent: int) -> None:
-        self._sent += sent
+    def _count_sent(self, size: int) -> None:
+        self._sent_bytes += size
         self._moved_at = time.monotonic()
-        if self._sent > _SMALL:
+        if self._sent_bytes > _SMALL:
             self._health.circuit.moved_at = self._moved_at
 
     def _settle(self, call: Task[Entry]) -> None:
@@ -245,11 +245,11 @@ def captured(entry: Entry, health: ServiceHealth) -> StoreResult:
 
 def failure_of(error: BaseException, health: ServiceHealth) -> Failure:
     """Return why an upload failed. If the service itself failed, note that for the next outputs."""
-    why = reason(error)
+    text = reason(error)
     if isinstance(error, verdicts.FAILING):
-        health.failed(why, slow=False)
+        health.failed(text, slow=False)
     elif isinstance(error, ProblemError):
         health.answered()
     is_final = verdicts.is_permanent(error)
     is_refused = is_final or isinstance(error, verdicts.FORBIDDING)
-    return Failure(why, is_final, verdicts.may_be_done(error), is_refused)
+    return Failure(text, is_final, verdicts.may_be_done(error), is_refused)

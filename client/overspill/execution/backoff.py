@@ -13,11 +13,11 @@ _MAX_DOUBLINGS = 30
 
 
 class Backoff(NamedTuple):
-    """`first` and `longest` are seconds; `least` is the part of the wait that is not left to chance."""
+    """`first` and `longest` are seconds; `min_share` is the part of the wait that is not left to chance."""
 
     first: float
     longest: float
-    least: float = 0.5
+    min_share: float = 0.5
 
     def bound(self, failures: int) -> float:
         """Return the longest wait, in seconds, after `failures` earlier failures."""
@@ -25,4 +25,4 @@ class Backoff(NamedTuple):
 
     def pause(self, failures: int) -> float:
         """Return how many seconds to wait, drawn at random."""
-        return self.bound(failures) * random.uniform(self.least, 1.0)  # noqa: S311  (no secret)
+        return self.bound(failures) * random.uniform(self.min_share, 1.0)  # noqa: S311  (no secret)

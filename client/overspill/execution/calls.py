@@ -105,9 +105,9 @@ class Calls:
         try:
             drained = self.thread.submit(Submission(self.ongoing.drained()), Ongoing())
         except RuntimeError:  # the thread has ended already
-            self._left(None)
+            self._detach(None)
         else:
-            drained.add_done_callback(self._left)
+            drained.add_done_callback(self._detach)
 
     def _begins_to_end(self) -> bool:
         """Refuse new calls.
@@ -122,5 +122,5 @@ class Calls:
         async with asyncio.timeout(CLOSE_SECONDS):
             await last()
 
-    def _left(self, _: object) -> None:
+    def _detach(self, _: object) -> None:
         CLOSING.submit(partial(shared.leave, self.thread, self.ongoing))

@@ -51,7 +51,7 @@ class FairQueue(Generic[T]):
         self._finishes: dict[Hashable, float] = {}
         """When the last item of each flow would be done."""
         self._numbers = count()
-        self._now = 0.0
+        self._time = 0.0
         self._length = 0
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class FairQueue(Generic[T]):
 
     def push(self, item: T, flow: Hashable, size: int) -> Queued[T]:
         """Add an item of `size` bytes to its flow. Return what `remove` takes."""
-        finish = self._finishes[flow] = max(self._now, self._finishes.get(flow, 0.0)) + size + _FIXED_COST
+        finish = self._finishes[flow] = max(self._time, self._finishes.get(flow, 0.0)) + size + _FIXED_COST
         self._waiting[flow] += 1
         queued = Queued(item, flow, size, finish, next(self._numbers))
         heappush(self._heap, queued)
@@ -78,7 +78,7 @@ class FairQueue(Generic[T]):
         item = self.first().item
         assert item is not None
         queued = heappop(self._heap)
-        self._now += (queued.size + _FIXED_COST) / len(self._waiting)
+        self._time += (queued.size + _FIXED_COST) / len(self._waiting)
         self._forget(queued)
         return item
 
@@ -100,4 +100,4 @@ class FairQueue(Generic[T]):
             del self._waiting[queued.flow], self._finishes[queued.flow]
         if not self._length:
             self._heap.clear()
-            self._now = 0.0
+            self._time = 0.0

@@ -17,14 +17,14 @@ class ForkAware(Protocol):
 _registered: Final[weakref.WeakSet[ForkAware]] = weakref.WeakSet()
 
 
-def register(thing: ForkAware) -> None:
-    """Reset `thing` in every child that this process forks, for as long as `thing` lives."""
-    _registered.add(thing)
+def register(instance: ForkAware) -> None:
+    """Reset `instance` in every child that this process forks, for as long as it lives."""
+    _registered.add(instance)
 
 
 def _after_fork() -> None:
-    for thing in list(_registered):
-        thing.reset_after_fork()
+    for instance in list(_registered):
+        instance.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -82,14 +82,14 @@ def _ask(family: int, flags: int, states: int, ends: bytes) -> list[tuple[_Addre
     """Return the own address and the owner of each socket. Raises `OSError`."""
     if not hasattr(socket, "AF_NETLINK"):
         raise OSError("this system does not say who owns a socket")
-    asked = _REQUEST_FIELDS.pack(family, socket.IPPROTO_TCP, 0, 0, states) + ends + _NO_COOKIE
+    payload = _REQUEST_FIELDS.pack(family, socket.IPPROTO_TCP, 0, 0, states) + ends + _NO_COOKIE
     header = _MESSAGE_HEADER.pack(
-        _MESSAGE_HEADER.size + len(asked), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST | flags, 0, 0
+        _MESSAGE_HEADER.size + len(payload), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST | flags, 0, 0
     )
     found: list[tuple[_Address, int]] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(1)
-        kernel.sendto(header + asked, (0, 0))
+        kernel.sendto(header + payload, (0, 0))
         is_last = False
         while not is_last:
             is_last = _read(kernel.recv(_ANSWER_BYTES), found) or not flags

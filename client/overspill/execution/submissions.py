@@ -42,7 +42,7 @@ class Ongoing:
         self.held: set[Submission[Any]] = set()
         self._none_held = asyncio.Event()
 
-    def let_go(self, submission: Submission[Any]) -> None:
+    def discard(self, submission: Submission[Any]) -> None:
         """Note that a submission is not held now."""
         self.held.discard(submission)
         if not self.held:
@@ -122,7 +122,7 @@ class Submission(Generic[T]):
         self._coroutine = coroutine
         task = self._task = self._loop.create_task(_contained(coroutine), context=self._context)
         self._ongoing.tasks.add(task)
-        self._let_go()
+        self._end_hold()
         task.add_done_callback(self._answer, context=self._context)
 
     def hold(self) -> None:
@@ -130,9 +130,9 @@ class Submission(Generic[T]):
         self._held_by = self._ongoing
         self._held_by.held.add(self)
 
-    def _let_go(self) -> None:
+    def _end_hold(self) -> None:
         if self._held_by is not None:
-            self._held_by.let_go(self)
+            self._held_by.discard(self)
             self._held_by = None
 
     def cancel_soon(self) -> None:
@@ -158,7 +158,7 @@ class Submission(Generic[T]):
 
     def _clear(self) -> None:
         """Remove every trace of this from the loop thread."""
-        self._let_go()
+        self._end_hold()
         if self._coroutine is not None:
             self._coroutine.close()  # else Python warns of a coroutine that was never awaited
         self.ended()

@@ -42,13 +42,13 @@ class _Work(NamedTuple):
 
 
 class Workers:
-    """At most `most` threads, safe to use from any thread. A forked child starts its own.
+    """At most `limit` threads, safe to use from any thread. A forked child starts its own.
 
     Work is done in the order of a `FairQueue`.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self.reset_after_fork()
         forks.register(self)
 
@@ -60,7 +60,7 @@ class Workers:
         self._queue_lock = threading.Lock()  # for the workers alone: whoever submits never waits for it
         self._tickets: queue.SimpleQueue[None] = queue.SimpleQueue()
         """One for each piece of work that waits. Whoever takes one does one piece, so none is slept over."""
-        self._free: deque[None] = deque([None] * self._most)
+        self._free: deque[None] = deque([None] * self._limit)
         """One for each thread that may still be started."""
         self._idle: deque[None] = deque()
         """One for each thread that waits for a ticket. Only that thread adds and removes it."""
@@ -68,7 +68,7 @@ class Workers:
     @property
     def running(self) -> int:
         """The number of threads."""
-        return self._most - len(self._free)
+        return self._limit - len(self._free)
 
     def submit(self, do: Callable[[], object], flow: Hashable = None, size: int = 0) -> None:
         """Let a worker call `do`. Where the process has threads enough and no worker, do it here and now."""

@@ -197,11 +197,11 @@ class _Evidence:
         kind = next(filter(None, map(overflow_of_code, self.codes)), None)
         if kind is None and self.is_rate:
             return next(filter(None, map(single_request, self.texts)), None)
-        said = self._from_texts()
+        stated = self._from_texts()
         if kind is not None:
-            numbers = (self.limit, self.actual) if said is None else (said.limit, said.actual)
-            return said if said is not None and said.limit is not None else sized(kind, *numbers)
-        return said or self._from_name_or_status()
+            numbers = (self.limit, self.actual) if stated is None else (stated.limit, stated.actual)
+            return stated if stated is not None and stated.limit is not None else sized(kind, *numbers)
+        return stated or self._from_name_or_status()
 
     def _from_texts(self) -> Overflow | None:
         """Return what the texts say; a text with numbers is preferred."""

@@ -122,7 +122,7 @@ class _Recovery:
     compactions: int = 0
     rounds: int = 0
     spilled: list[Guarded] = field(default_factory=list)
-    given: list[Any] = field(default_factory=list)
+    processed: list[Any] = field(default_factory=list)
     """Values that the guard has had. They do not go there again before the last round."""
     unspilled: list[Any] | None = None
     """The history before any result was spilled; None while `compact` still helps."""
@@ -186,7 +186,7 @@ class _Recovery:
         spilled = messages
         while spilled is messages and (chosen := self._chosen(messages, refused)):
             for result in chosen:
-                self.given.append(result.value)
+                self.processed.append(result.value)
                 guarded = await self.results.process(result)
                 shorter = with_spilled(spilled, [(result, guarded)])
                 if shorter is not spilled:
@@ -206,7 +206,7 @@ class _Recovery:
         if total_chars(shorter) >= total_chars(messages):
             return messages
         self.spilled = [guarded for _, guarded in spilled if guarded.notice is not None]
-        self.given += [result.value for result in results]
+        self.processed += [result.value for result in results]
         return shorter
 
     def _chosen(self, messages: list[Any], refused: Overflow | None) -> list[ToolResult]:
@@ -214,7 +214,7 @@ class _Recovery:
         candidates = [
             Candidate(content.size, result)
             for result, content in too_long(messages, self.results.policy)
-            if not any(result.value is value for value in self.given)
+            if not any(result.value is value for value in self.processed)
         ]
         self.rounds += 1
         return next_results(messages, candidates, refused, self.rounds, self.window)

@@ -59,7 +59,7 @@ def next_results(
     surplus = _surplus(refused, total_chars(messages))
     if surplus is not None:
         surplus *= 2 ** (round_number - 1)
-        return _enough(_largest_first(_at_the_end(candidates, surplus)), surplus)
+        return _fewest_to_free(_largest_first(_at_the_end(candidates, surplus)), surplus)
     new = [each for each in candidates if int(each.result.path[0]) > _last_answer(messages)]
     return _above_threshold(_largest_first(new or candidates), refused, window)
 
@@ -92,7 +92,7 @@ def _largest_first(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=attrgetter("size"), reverse=True)
 
 
-def _enough(candidates: list[Candidate], surplus: float) -> list[ToolResult]:
+def _fewest_to_free(candidates: list[Candidate], surplus: float) -> list[ToolResult]:
     """Return the first candidates that together give up `surplus`."""
     chosen: list[ToolResult] = []
     for each in candidates:

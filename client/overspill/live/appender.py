@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 class Appender:
     """Begins a live capture, notes how its appends are answered, and completes it.
 
-    `has` tells whether sending can go on at an offset. The methods raise the `OverspillError` of a request
-    that failed, and can be called again.
+    `can_continue` tells whether sending can go on at an offset. The methods raise the `OverspillError` of a
+    request that failed, and can be called again.
     """
 
     def __init__(
-        self, service: LiveService, has: Callable[[int], bool], *, answer_seconds: float | None = None
+        self,
+        service: LiveService,
+        can_continue: Callable[[int], bool],
+        *,
+        answer_seconds: float | None = None,
     ) -> None:
         """Give up a service that takes the first request and does not answer within `answer_seconds`."""
         self.accepted: int = 0
@@ -34,7 +38,7 @@ class Appender:
         """Whether the service has said that it knows the capture."""
         self.may_be_known: bool = False
         """Whether the service may know the capture, even though no answer said so."""
-        self._service, self._has, self._answer_seconds = service, has, answer_seconds
+        self._service, self._can_continue, self._answer_seconds = service, can_continue, answer_seconds
         self._looked_at = -1
         """The end of the last append. The service may have left its last bytes for later: half a secret."""
 
@@ -61,7 +65,7 @@ class Appender:
 
     def note(self, status: wire.LiveStatus, stop: int, *, is_last: bool) -> None:
         """Note the offset of the service after an append that ends at `stop`. Raises `ProtocolError`."""
-        if not self._has(status.accepted):
+        if not self._can_continue(status.accepted):
             raise ProtocolError(f"the service says to have {status.accepted} bytes, which it cannot have")
         self.accepted, self.durable = status.accepted, max(self.durable, status.durable)
         self._looked_at = stop
@@ -76,7 +80,7 @@ class Appender:
         """
         offset = error.offset if isinstance(error, WrongOffset) else 0
         is_new = isinstance(error, NotFound) or offset != self.accepted
-        if offset is None or not is_new or not self._has(offset):
+        if offset is None or not is_new or not self._can_continue(offset):
             raise error
         if isinstance(error, NotFound):
             await self._service.begin()

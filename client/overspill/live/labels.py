@@ -27,23 +27,33 @@ def command_label(command: str | Sequence[str], redactor: Redactor | None) -> di
     return {wire.COMMAND_LABEL: wire.fit(line, LABEL_BYTES)}
 
 
-def redacted_label(masked: Mapping[str, int], told: Description) -> dict[str, str]:
+def redacted_label(masked: Mapping[str, int], description: Description) -> dict[str, str]:
     """Return the label that says which secrets were masked, if there were any and there is room for it."""
     if not masked:
         return {}
     label = {wire.REDACTED_LABEL: wire.fit(counts_text(masked), LABEL_BYTES)}
-    return label if has_room({**told.labels, **label}, told) else {}
+    return label if has_room({**description.labels, **label}, description) else {}
 
 
-def labels_at_end(told: Description, masked: Mapping[str, int], exit_code: int | None) -> dict[str, str]:
+def labels_at_end(
+    description: Description, masked: Mapping[str, int], exit_code: int | None
+) -> dict[str, str]:
     """Return all labels of a stream that has ended."""
     coded = {} if exit_code is None else {wire.EXIT_CODE_LABEL: str(exit_code)}
-    return {**told.labels, **redacted_label(masked, told), **coded}
+    return {**description.labels, **redacted_label(masked, description), **coded}
 
 
-def has_room(labels: Mapping[str, str], told: Description) -> bool:
+def has_room(labels: Mapping[str, str], description: Description) -> bool:
     """Return whether the service takes a capture with these labels."""
-    texts = told.session, told.call_id, told.tool, told.status, told.content_type, *labels, *labels.values()
+    texts = (
+        description.session,
+        description.call_id,
+        description.tool,
+        description.status,
+        description.content_type,
+        *labels,
+        *labels.values(),
+    )
     size = sum(len(wire.fit(text).encode()) for text in texts)
     return len(labels) < wire.MAX_LABELS and size + wire.SHORT_VALUE <= wire.MAX_METADATA
 

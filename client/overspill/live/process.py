@@ -142,11 +142,11 @@ async def _copy(stream: asyncio.StreamReader, out: LiveCapture, transcoder: _Tra
 
 async def _leave(reader: int) -> None:
     """Let background processes write on. Starting a process takes time, so a thread does it."""
-    kept = os.dup(reader)
+    duplicate = os.dup(reader)
 
     def leave() -> None:
-        with os.fdopen(kept, "rb", buffering=0):
-            drop_rest(kept)
+        with os.fdopen(duplicate, "rb", buffering=0):
+            drop_rest(duplicate)
 
     await threads.run_blocking(leave)
 
@@ -187,7 +187,7 @@ class _Transcoder:
         self._begin = b""
         self._decoder = None if encoding is None else _decoder_of(encoding)
         name = None if encoding is None else codecs.lookup(encoding).name
-        self._marks = {mark: told for mark, told in _MARKS.items() if name in {None, told}}
+        self._marks = {mark: other for mark, other in _MARKS.items() if name in {None, other}}
         self._is_known = not self._marks
         if name in _UNMARKED:
             self._decoder = _decoder_of(_UNMARKED[name])

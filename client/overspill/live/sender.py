@@ -63,7 +63,7 @@ class Sender(Appender):
         self._until: float | None = None
         self._limit: asyncio.Timeout | None = None
         self._news = asyncio.Event()
-        self._ahead: _Append | None = None
+        self._next_append: _Append | None = None
         """The append that was sent before the answer to the one before it came."""
         self._is_in_order = True
         self._hurries = 0
@@ -184,13 +184,13 @@ class Sender(Appender):
     async def _append(self) -> None:
         """Append the prepared bytes. Append nothing if there are none, or if too many are not durable yet."""
         began, before = asyncio.get_running_loop().time(), self.accepted
-        ahead, self._ahead = self._ahead, None
-        append = ahead or self._begun(before)
+        prepared, self._next_append = self._next_append, None
+        append = prepared or self._begin_append(before)
         try:
             self.note(await self._answered_append(append), append.end, is_last=append.is_last)
         except (WrongOffset, NotFound) as error:
             await self._drop_ahead()
-            if ahead is not None and isinstance(error, WrongOffset):
+            if prepared is not None and isinstance(error, WrongOffset):
                 self._is_in_order = False
             else:
                 await self.recover(error)
@@ -206,7 +206,9 @@ class Sender(Appender):
             return
         with suppress(TimeoutError):
             async with asyncio.timeout_at(began + GATHER_SECONDS):
-                while not (self._ahead or self._is_full_at(self.accepted) or self.is_whole or self._hurries):
+                while not (
+                    self._next_append or self._is_full_at(self.accepted) or self.is_whole or self._hurries
+                ):
                     await self._news.wait()
                     self._news.clear()
 
@@ -215,7 +217,7 @@ class Sender(Appender):
         is_enough = self._unstored.end - offset >= (_LARGE if self.is_whole else wire.MAX_APPEND)
         return is_enough and offset + wire.MAX_APPEND <= self.durable + wire.MAX_UNSTORED
 
-    def _begun(self, offset: int) -> _Append:
+    def _begin_append(self, offset: int) -> _Append:
         room = max(0, self.durable + wire.MAX_UNSTORED - offset)
         size = self._unstored.next_size(offset, min(wire.MAX_APPEND, room))
         pieces, stop = [*self._unstored.pieces(offset, size)], offset + size
@@ -226,8 +228,10 @@ class Sender(Appender):
         """Wait for the answer. Meanwhile begin the next append, once this one has gone out."""
         try:
             while not append.answer.done():
-                if self._ahead is None and append.is_sent and self._is_in_order:
-                    self._ahead = self._begun(append.end) if self._is_full_at(append.end) else None
+                if self._next_append is None and append.is_sent and self._is_in_order:
+                    self._next_append = (
+                        self._begin_append(append.end) if self._is_full_at(append.end) else None
+                    )
                 await self._news.wait()
                 self._news.clear()
             return append.answer.result()
@@ -235,9 +239,9 @@ class Sender(Appender):
             await append.drop()
 
     async def _drop_ahead(self) -> None:
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            await ahead.drop()
+        prepared, self._next_append = self._next_append, None
+        if prepared is not None:
+            await prepared.drop()
 
 
 class _Append:

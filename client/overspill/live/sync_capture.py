@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("overspill")
 
-_begun: Final[weakref.WeakValueDictionary[int, SyncLiveCapture]] = weakref.WeakValueDictionary()
+_open_captures: Final[weakref.WeakValueDictionary[int, SyncLiveCapture]] = weakref.WeakValueDictionary()
 """By identity. Other threads may begin captures while they are listed, which a `WeakSet` does not allow."""
 _hook: Final = threading.Lock()
 """Taken for good by whoever has registered the hook; a forked child inherits both."""
@@ -192,7 +192,7 @@ def _end_with_process(capture: SyncLiveCapture) -> None:
     That is after all threads but the daemons have ended, for they may still write, and before the clients of
     the captures are closed.
     """
-    _begun[id(capture)] = capture
+    _open_captures[id(capture)] = capture
     if _hook.acquire(blocking=False):  # only now: what closes its client is registered, and called after this
         atexit.register(_end_all)
 
@@ -201,22 +201,22 @@ def _end_all() -> None:
     end_open(None, "its process ended")
 
 
-def end_open(owner: object, why: str) -> None:
+def end_open(owner: object, reason: str) -> None:
     """End the captures of one owner, or all, whose block is not left. Log what is not stored by that.
 
     Raises `RuntimeError` in the loop thread if there are any: only that thread could end them.
     """
-    begun = [capture for reference in _begun.valuerefs() if (capture := reference())]
-    unfinished = [each for each in begun if each.is_open and owner in {None, each.owner}]
+    captures = [capture for reference in _open_captures.valuerefs() if (capture := reference())]
+    unfinished = [each for each in captures if each.is_open and owner in {None, each.owner}]
     if any(each._calls.thread.is_here for each in unfinished):  # noqa: SLF001  (this module's own)
         raise RuntimeError(OWN_LOOP)
     replies = []
     for capture in unfinished:
         with suppress(RuntimeError):
-            replies.append(capture.give_up(why))
+            replies.append(capture.give_up(reason))
     until = time.monotonic() + CANCELLED_SECONDS
     for reply in replies:
         wait_blocking(reply, max(0.0, until - time.monotonic()))
     for capture in unfinished:
         if not capture._is_stored:  # noqa: SLF001  (this module's own)
-            log.warning("the end of the live capture %s is not stored: %s first", capture.id, why)
+            log.warning("the end of the live capture %s is not stored: %s first", capture.id, reason)

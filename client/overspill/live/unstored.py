@@ -49,20 +49,20 @@ class Unstored:
         """Return whether sending can go on at `offset`."""
         return self.start <= offset <= self.end
 
-    def next_size(self, offset: int, most: int) -> int:
+    def next_size(self, offset: int, limit: int) -> int:
         """Return how many bytes to send from `offset` on. If more follow, end them at a newline if possible.
 
         The service then stores the append as it came.
         """
-        if offset + most >= self.end:
+        if offset + limit >= self.end:
             return self.end - offset
-        searched = min(most, NEWLINE_SEARCH)
-        newline = self.read(offset + most - searched, searched).rfind(b"\n")
-        return most if newline < 0 else most - searched + newline + 1
+        searched = min(limit, NEWLINE_SEARCH)
+        newline = self.read(offset + limit - searched, searched).rfind(b"\n")
+        return limit if newline < 0 else limit - searched + newline + 1
 
-    def pieces(self, offset: int, most: int) -> Iterator[bytes]:
-        """Yield up to `most` bytes from `offset` on, which must be here, in the pieces in which they came."""
-        at, stop = self._first, min(self.end, offset + most)
+    def pieces(self, offset: int, limit: int) -> Iterator[bytes]:
+        """Yield up to `limit` bytes from `offset` on, which must be here, in the pieces that came."""
+        at, stop = self._first, min(self.end, offset + limit)
         for piece in self._pieces:
             first, last = max(0, offset - at), stop - at
             if last <= 0:
@@ -71,6 +71,6 @@ class Unstored:
                 yield piece[first:last]
             at += len(piece)
 
-    def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` bytes from `offset` on, which must be here, as one."""
-        return b"".join(self.pieces(offset, most))
+    def read(self, offset: int, limit: int) -> bytes:
+        """Return up to `limit` bytes from `offset` on, which must be here, as one."""
+        return b"".join(self.pieces(offset, limit))

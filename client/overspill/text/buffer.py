@@ -77,7 +77,7 @@ class Buffer:
         self._ends_line = data.endswith(b"\n") if data else self._ends_line
 
     def read(self, offset: int, limit: int) -> bytes:
-        """Return up to `most` of the bytes written so far, from `offset` on. Raises `OSError`."""
+        """Return up to `limit` of the bytes written so far, from `offset` on. Raises `OSError`."""
         if self._file is not None:
             return self._file.read(offset, limit)
         return b"".join(map(encoding.bytes_of, self._pieces))[offset : offset + limit]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PRECISION: Final = 0.01
 """A deadline is moved only by more than this part of its seconds: a timer costs as much as a piece."""
-_BACKOFF: Final = Backoff(first=0.1, longest=5.0, least=0.0)
+_BACKOFF: Final = Backoff(first=0.1, longest=5.0, min_share=0.0)
 
 
 class Attempts:

@@ -96,7 +96,7 @@ def run(
             call = replace(call, status=f"exit {code}")
             stored = end.upload_ended(status=call.status, exit_code=code)
             guard = at_end.CommandGuard(client, policy, session=call.session)
-            ended.finish(guard, call, upload.known, at_end.masked_output(copy, upload, stored), end)
+            ended.finish(guard, call, upload.stored_as, at_end.masked_output(copy, upload, stored), end)
     return code
 
 
