@@ -122,6 +122,11 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa
             return text(str(left.pid))
         case "hang":
             time.sleep(600)
+        case "endless":
+            while True:
+                send(
+                    {"method": "notifications/progress", "params": {"progressToken": 7, "message": LINE * 99}}
+                )
         case "ask":
             send({"id": 1, "method": "sampling/createMessage", "params": {"messages": []}})
             return text(sys.stdin.readline().strip())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -429,6 +431,48 @@ def test_a_server_that_ignores_all_is_killed(service: ServiceProcess) -> None:
         peer.ask("ping")
         peer.send({"id": 7, "method": "tools/call", "params": {"name": "hang"}})
         peer.process.send_signal(signal.SIGTERM)
+
+        assert peer.process.wait(SECONDS) == 128 + signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a pipe has 64 KiB there")
+@pytest.mark.parametrize("told", ["end of input", "signal"])
+def test_a_client_that_does_not_read_holds_up_no_end(peer: Peer, told: str) -> None:
+    peer.send({"id": 7, "method": "tools/call", "params": {"name": "endless"}})
+    wait_until(lambda: waiting_bytes(peer) > 50_000, "output that nobody reads")
+    if told == "signal":
+        peer.process.send_signal(signal.SIGTERM)
+    else:
+        peer.stdin.close()
+
+    assert peer.process.wait(SECONDS) >= 128
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a pipe has 64 KiB there")
+def test_a_client_that_does_not_read_holds_up_no_end_at_a_url(service: ServiceProcess) -> None:
+    with (
+        bad_http_server.running() as url,
+        proxied(service.url, "--whole", "events", remote=url) as peer,
+    ):
+        peer.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})
+        peer.send({"id": 7, "method": "tools/call", "params": {"name": "events"}})
+        wait_until(lambda: waiting_bytes(peer) > 50_000, "output that nobody reads")
+        peer.process.send_signal(signal.SIGTERM)
+
+        assert peer.process.wait(SECONDS) == 128 + signal.SIGTERM
+
+
+def waiting_bytes(peer: Peer) -> int:
+    """How many bytes of the proxy's output are there to read."""
+    return int.from_bytes(fcntl.ioctl(peer.stdout, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_a_server_that_does_not_read_ends_with_its_client(service: ServiceProcess) -> None:
+    with proxied(service.url, server=("stubborn",)) as peer:
+        peer.ask("ping")
+        peer.send({"id": 7, "method": "tools/call", "params": {"name": "hang"}})
+        peer.send({"method": "notifications/more", "params": {"x": "y" * 1_000_000}})
+        peer.stdin.close()
 
         assert peer.process.wait(SECONDS) == 128 + signal.SIGKILL
 

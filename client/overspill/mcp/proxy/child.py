@@ -22,9 +22,11 @@ from overspill.mcp.proxy.streams import (
     MessageTooLong,
     check_streams,
     drain,
+    has_hung_up,
     line_writer,
     lines,
     standard_streams,
+    until_stuck,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ async def run(words: Sequence[str], guard: Guard, choices: Choices) -> int:
     """Guard the server that `words` start. Return its exit code, 128 + n for signal n.
 
     Ends when the server does. The server is told to end when the client closes our standard input, and by
-    SIGTERM and SIGINT. Raises `ProgramNotStarted` and `NoStreams`.
+    SIGTERM and SIGINT. Then nobody waits for long: neither for the server, nor for a client that does not
+    read. Raises `ProgramNotStarted` and `NoStreams`.
     """
     async with _started(words) as child:
         check_streams()
@@ -98,16 +101,17 @@ class _Session:
         self._guard = guard
         self._choices = choices
         self._ending: asyncio.Task[None] | None = None
+        self._is_told_to_end = False
 
     async def run(self) -> int:
-        reader, writer = await standard_streams()
+        reader, self._writer = await standard_streams()
         assert self._child.stdin is not None
         to_server = self._child.stdin
-        relay = Relay(self._guard, line_writer(writer), line_writer(to_server), self._choices)
+        relay = Relay(self._guard, line_writer(self._writer), line_writer(to_server), self._choices)
         self._take_signals()
         from_client = asyncio.create_task(self._from_client(reader, to_server, relay))
         try:
-            await self._from_server(writer, relay)
+            await self._from_server(relay)
         except MessageTooLong:
             _print_error(b"overspill: a message of the MCP server has more than %d bytes" % MAX_MESSAGE_BYTES)
             self._end_in_time(signal.SIGTERM)
@@ -115,7 +119,7 @@ class _Session:
         from_client.cancel()
         relay.server_ended(f"the MCP server ended (exit code {code}) before it answered; start it again")
         await relay.finish()
-        await drain(writer)
+        await drain(self._writer)
         return code
 
     async def _from_client(
@@ -125,12 +129,30 @@ class _Session:
         try:
             async for line in lines(reader):
                 relay.from_client(line)
-                await drain(to_server)
+                if not await self._is_taken(to_server):
+                    break
         finally:  # also if the client cannot be read on: nobody would end the server
             to_server.close()
-            self._end_in_time(None)
+            if self._child.returncode is None:
+                self._tell_to_end(None)
 
-    async def _from_server(self, writer: asyncio.StreamWriter, relay: Relay) -> None:
+    async def _is_taken(self, to_server: asyncio.StreamWriter) -> bool:
+        """Wait until the server has taken what was sent. Return False if it never will.
+
+        Nothing more is read meanwhile, so the end of the client is not seen in any other way.
+        """
+        while True:
+            left = to_server.transport.get_write_buffer_size()
+            try:
+                async with asyncio.timeout(_GRACE_SECONDS):
+                    await drain(to_server)
+            except TimeoutError:
+                if has_hung_up() and left == to_server.transport.get_write_buffer_size():
+                    return False
+            else:
+                return True
+
+    async def _from_server(self, relay: Relay) -> None:
         """Pass on the server's messages, until it closes its output."""
         assert self._child.stdout is not None
         async for line in lines(self._child.stdout):
@@ -139,19 +161,25 @@ class _Session:
             except NotAMessage:  # a print statement: it belongs on standard error
                 _print_error(line)
             del line  # until the next one comes, which may be never
-            await drain(writer)
+            await drain(self._writer)
 
     async def _exit_code(self) -> int:
         self._end_in_time(None)
         code = await self._child.wait()
-        if self._ending is not None:
+        if self._ending is not None and not self._is_told_to_end:
             self._ending.cancel()
+            self._ending = None
         return shell_exit_code(code)
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, self._end_in_time, number)
+            loop.add_signal_handler(number, self._tell_to_end, number)
+
+    def _tell_to_end(self, number: signal.Signals | None) -> None:
+        """End the server in time, and then the client's output too: maybe nobody reads it."""
+        self._is_told_to_end = True
+        self._end_in_time(number)
 
     def _end_in_time(self, number: signal.Signals | None) -> None:
         """Send the server a signal, if one is given. If it does not end, send SIGTERM and then SIGKILL."""
@@ -161,10 +189,15 @@ class _Session:
             self._ending = asyncio.create_task(self._end_by_signals())
 
     async def _end_by_signals(self) -> None:
-        """Send SIGTERM and then SIGKILL, each after some seconds in which the server has not ended."""
+        """Send SIGTERM and then SIGKILL, each after some seconds in which the server has not ended.
+
+        At last give up a client that does not read.
+        """
         for number in (signal.SIGTERM, signal.SIGKILL):
             await asyncio.sleep(_GRACE_SECONDS)
             _signal(self._child, number)
+        await until_stuck(self._writer, _GRACE_SECONDS)
+        self._writer.transport.abort()
 
 
 def _print_error(line: bytes) -> None:

@@ -16,7 +16,14 @@ from overspill.mcp.proxy.http_client import END_SECONDS, ProxyClient
 from overspill.mcp.proxy.http_headers import RequestHeaders
 from overspill.mcp.proxy.messages import NotAMessage, encoded, parsed
 from overspill.mcp.proxy.relay import Relay
-from overspill.mcp.proxy.streams import check_streams, drain, line_writer, lines, standard_streams
+from overspill.mcp.proxy.streams import (
+    check_streams,
+    drain,
+    line_writer,
+    lines,
+    standard_streams,
+    until_stuck,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,9 +59,18 @@ async def run(url: str, guard: Guard, choices: Choices, headers: Mapping[str, st
         await asyncio.wait([sending], timeout=END_SECONDS)
         sending.cancel()
         await relay.finish()
-        await drain(writer)
+        await _drain_unless_stuck(writer)
         receiving.cancel()
     return 128 + signals[0] if signals else 0
+
+
+async def _drain_unless_stuck(writer: asyncio.StreamWriter) -> None:
+    """Wait until the client has taken what it was sent, or takes nothing of it."""
+    draining = asyncio.create_task(drain(writer))
+    stuck = asyncio.create_task(until_stuck(writer, END_SECONDS))
+    await asyncio.wait([draining, stuck], return_when=asyncio.FIRST_COMPLETED)
+    draining.cancel()
+    stuck.cancel()
 
 
 async def _read(reader: asyncio.StreamReader, relay: Relay) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,13 @@ async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter
         lambda: asyncio.streams.FlowControlMixin(loop=loop), _own_file(1, "wb")
     )
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def has_hung_up() -> bool:
+    """Return whether nobody is left who could write to standard input, even if not all of it was read."""
+    poll = select.poll()
+    poll.register(0, 0)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def _own_file(descriptor: int, mode: str) -> Any:
@@ -88,6 +96,14 @@ def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:
             writer.write(line + b"\n")
 
     return send
+
+
+async def until_stuck(writer: asyncio.StreamWriter, seconds: float) -> None:
+    """Return once something waits for the other side, which takes nothing of it for so long."""
+    left = 0
+    while not left or left != writer.transport.get_write_buffer_size():
+        left = writer.transport.get_write_buffer_size()
+        await asyncio.sleep(seconds)
 
 
 async def drain(writer: asyncio.StreamWriter) -> None:
