@@ -42,6 +42,14 @@ It leaves by `os._exit`: Python aborts if a daemon thread is still within `print
 """
 
 
+BLOCKS = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Starts a program as some that wait for signals by a descriptor do."""
+
+
 @pytest.fixture(scope="module")
 def overspill(service: ServiceProcess) -> Shell:
     return Shell(service.url)
@@ -114,6 +122,14 @@ def test_a_command_goes_on_in_the_background_and_comes_back_to_the_foreground(
 
     assert b"got it\r\n" in terminal.shown
     assert b"ended 0" in terminal.shown
+
+
+def test_the_end_of_a_command_is_seen_also_if_the_signal_for_it_is_blocked(overspill: Shell) -> None:
+    run = command("run", "--", "sh", "-c", "echo done; exit 4")
+    terminal = overspill.script_on_terminal(f"exec {shlex.join([sys.executable, '-c', BLOCKS, *run])}")
+
+    assert terminal.ended() == 4
+    assert terminal.shown == b"done\r\n"
 
 
 def test_what_a_command_leaves_on_its_terminal_is_not_waited_for_and_lives_on(
