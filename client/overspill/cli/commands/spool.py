@@ -51,7 +51,10 @@ def list_(
         bool, flag("--all", help="Also list captures that wait for other services and keys.")
     ] = False,
 ) -> None:
-    """List the captures that wait on this machine, oldest first, and why they wait."""
+    """List the captures that wait on this machine, and why.
+
+    The oldest come first.
+    """
     entries = [
         entry for partition in _partitions(invocation, everything=everything) for entry in partition.entries()
     ]
