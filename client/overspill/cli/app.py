@@ -74,9 +74,9 @@ COMMANDS: Final = {
 )
 @click.version_option(None, "-V", "--version", package_name="overspill", message="overspill %(version)s")
 @click.pass_context
-def app(context: click.Context, /, **given: Any) -> None:
+def app(context: click.Context, /, **arguments: Any) -> None:
     """Keep the options before the command's name for the command."""
-    context.obj = given
+    context.obj = arguments
 
 
 app.params += click_parameters(parameters_of(Invocation))

@@ -36,8 +36,8 @@ _RESET: Final = "\x1b[0m"
 class Paint:
     """Colours text that is printable already, if colour is wanted. None is `AUTO`."""
 
-    def __init__(self, when: ColorMode | None) -> None:
-        self.is_on: bool = when is ColorMode.ALWAYS or (when is not ColorMode.NEVER and _has_color_terminal())
+    def __init__(self, mode: ColorMode | None) -> None:
+        self.is_on: bool = mode is ColorMode.ALWAYS or (mode is not ColorMode.NEVER and _has_color_terminal())
 
     def __call__(self, text: str, style: Style) -> str:
         """Return `text` in the style, or unchanged if there is no colour."""

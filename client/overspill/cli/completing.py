@@ -23,15 +23,15 @@ _SECONDS: Final = 2.0
 _file: Final[Completer] = click.File().shell_complete
 
 
-def _command(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def _command(context: click.Context, parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
     """Complete the first word to a program, and all other words to files."""
     is_first = parameter.name is None or not context.params.get(parameter.name)
-    if not is_first or os.sep in begun:
-        return _file(context, parameter, begun)
-    return [CompletionItem(name) for name in sorted({*_programs(begun)})]
+    if not is_first or os.sep in prefix:
+        return _file(context, parameter, prefix)
+    return [CompletionItem(name) for name in sorted({*_programs(prefix)})]
 
 
-def _capture(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def _capture(context: click.Context, _parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
     """Complete to the newest captures; to nothing if the service does not list them."""
     from overspill.errors import OverspillError  # noqa: PLC0415  (for this alone: other words need no service)
     from overspill.transfer.sync import SyncClient  # noqa: PLC0415
@@ -45,22 +45,22 @@ def _capture(context: click.Context, _parameter: click.Parameter, begun: str) ->
     return [
         CompletionItem(each.id, help=printable_line(f"{each.tool or 'no tool'}, {each.lines:,} lines"))
         for each in captures
-        if each.id.startswith(begun)
+        if each.id.startswith(prefix)
     ]
 
 
-def _programs(begun: str) -> Iterator[str]:
+def _programs(prefix: str) -> Iterator[str]:
     """Yield the programs on the PATH whose names begin so."""
     for folder in os.get_exec_path():
         try:
             with os.scandir(folder or os.curdir) as entries:
-                yield from (each.name for each in entries if _is_program(each, begun))
+                yield from (each.name for each in entries if _is_program(each, prefix))
         except OSError:  # a folder on the PATH is often missing
             continue
 
 
-def _is_program(entry: "os.DirEntry[str]", begun: str) -> bool:
-    return entry.name.startswith(begun) and entry.is_file() and os.access(entry.path, os.X_OK)
+def _is_program(entry: "os.DirEntry[str]", prefix: str) -> bool:
+    return entry.name.startswith(prefix) and entry.is_file() and os.access(entry.path, os.X_OK)
 
 
 COMPLETERS: Final[dict[str, Completer]] = {

@@ -35,14 +35,14 @@ def command(
         common = [option for option in parameters_of(Invocation) if option.name in options]
 
         @click.pass_context
-        def run(context: click.Context, /, **given: Any) -> None:
+        def run(context: click.Context, /, **arguments: Any) -> None:
             uploads = lazy.spool_upload.uploaded_afterwards if flushes and options else nullcontext
-            typed = {option: value for option in options if (value := given.pop(option))}
+            typed = {option: value for option in options if (value := arguments.pop(option))}
             invocation = Invocation(**{**(context.obj or {}), **typed})
             for name, group in groups.items():
-                given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+                arguments[name] = group(**{field.name: arguments.pop(field.name) for field in fields(group)})
             with lazy.failures.failures_reported(), uploads(invocation):
-                function(invocation, **given)
+                function(invocation, **arguments)
 
         named = {"name": function.__name__.replace("_", "-"), "help": function.__doc__, **settings}
         named |= {"epilog": examples_of(examples), "params": click_parameters([*own, *common])}

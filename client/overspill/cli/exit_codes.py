@@ -50,17 +50,17 @@ def usage_errors(*kinds: type[Exception], before: str = "") -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        said = os_error_text(error) if isinstance(error, OSError) else str(error)
-        raise CommandFailure(f"{before}{said}", ExitCode.USAGE) from error
+        text = os_error_text(error) if isinstance(error, OSError) else str(error)
+        raise CommandFailure(f"{before}{text}", ExitCode.USAGE) from error
 
 
-def require_yes(question: str, what: str, *, otherwise: str) -> None:
+def require_yes(question: str, consequence: str, *, otherwise: str) -> None:
     """Ask the person at the terminal. Raises `CommandFailure`, which says `otherwise`, unless they say yes.
 
     It is also raised if standard input is no terminal: then `what` needs --yes.
     """
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandFailure(f"{what} needs --yes if standard input is not a terminal", ExitCode.USAGE)
+        raise CommandFailure(f"{consequence} needs --yes if standard input is not a terminal", ExitCode.USAGE)
     if not click.confirm(question, err=True):
         raise CommandFailure(otherwise, ExitCode.NO)
 

@@ -114,8 +114,8 @@ def _has_other_lifetime(entry: wire.Entry, ttl: int) -> bool:
 
 
 def _in_words(words: list[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _stored(invocation: Invocation, content: MaskedFile, description: Description) -> wire.Entry:

@@ -52,8 +52,8 @@ _FLAG: Final = re.compile(rf"(?:`({'|'.join(_FLAGS)})`|\b({'|'.join(_FLAGS)})=)(
 
 def with_flag_names(detail: str) -> str:
     """Return the detail of a problem with the flags of the commands in it."""
-    for said, meant in _PHRASES:
-        detail = detail.replace(said, meant)
+    for phrase, replacement in _PHRASES:
+        detail = detail.replace(phrase, replacement)
     detail = _LABEL.sub(r"--label \1", detail)
     detail = _HEADER.sub(lambda match: f"--{(match[1] or match[0]).lower()}", detail)
     return _FLAG.sub(lambda match: _FLAGS[match[1] or match[2]], detail)

@@ -103,5 +103,5 @@ class Invocation:
 
 
 def _not_uploaded(spooled: "Spooled") -> str:
-    when = f"and will not be uploaded: {spooled.refused}" if spooled.refused else "and is not uploaded yet"
-    return f"{spooled.id} is on this machine only {when}"
+    state = f"and will not be uploaded: {spooled.refused}" if spooled.refused else "and is not uploaded yet"
+    return f"{spooled.id} is on this machine only {state}"

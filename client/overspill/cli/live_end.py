@@ -49,7 +49,7 @@ def hurrying_signals(hurry: Callable[[float], object]) -> StopSignals:
 
 
 @contextmanager
-def taken(
+def handling_signals(
     signals: StopSignals, leave: Callable[[], object], failure: Callable[[], CommandFailure]
 ) -> Iterator[None]:
     """Take the signals in the block. The second one ends it at once: `leave` is called, `failure` raised."""
@@ -69,11 +69,11 @@ def ended_by_signals(capture: SyncLiveCapture, leave: Callable[[], object]) -> I
     the block at once. After a signal, raises `CommandFailure`, which says what is stored.
     """
 
-    def failure(why: str = "") -> CommandFailure:
-        return CommandFailure(unstored(capture.id, capture.accepted) + why, signals.code)
+    def failure(detail: str = "") -> CommandFailure:
+        return CommandFailure(unstored(capture.id, capture.accepted) + detail, signals.code)
 
     signals = hurrying_signals(capture.hurry)
-    with taken(signals, leave, failure):
+    with handling_signals(signals, leave, failure):
         try:
             yield signals
         except (OverspillError, NotSpooled, OSError) as error:

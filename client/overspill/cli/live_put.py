@@ -51,10 +51,10 @@ def put_live(
     own = {wire.TERMINAL_LABEL: terminal} if terminal else {}
     spool = Spool.default()
     labels = {**({} if cast is None else _labels(cast, redactor)), **description.labels, **own}
-    known = {name: getattr(description, name) for name in _KNOWN_AT_ONCE}
+    metadata = {name: getattr(description, name) for name in _KNOWN_AT_ONCE}
     with (
         invocation.client() as client,
-        client.live(**known, labels=labels, redactor=redactor, spool=spool) as out,
+        client.live(**metadata, labels=labels, redactor=redactor, spool=spool) as out,
     ):
         output.line(out.id)
         output.flush()
@@ -99,18 +99,22 @@ def _say_where(out: SyncLiveCapture, cast: CastReader | None) -> None:
     if out.spooled:
         output.say(f"{out.id} is on this machine only, until it is uploaded: {out.spooled}")
     if cast is not None and cast.problem:
-        what = f"this is not an asciicast recording: {cast.problem}"
-        raise CommandFailure(f"{what}. From there on {out.id} has what came as it was", ExitCode.FAILED)
+        message = f"this is not an asciicast recording: {cast.problem}"
+        raise CommandFailure(f"{message}. From there on {out.id} has what came as it was", ExitCode.FAILED)
 
 
 def _labels(cast: CastReader, redactor: Redactor | None) -> dict[str, str]:
     """Return what a recording says of its terminal, without secrets."""
     if cast.header is None:
         return {}
-    said = {
+    cast_labels = {
         wire.TERMINAL_LABEL: cast.header.title or _RECORDING,
         wire.COMMAND_LABEL: cast.header.command or "",
         wire.SIZE_LABEL: cast.header.size,
     }
-    masked = said if redactor is None else {name: redactor.redact(text).text for name, text in said.items()}
+    masked = (
+        cast_labels
+        if redactor is None
+        else {name: redactor.redact(text).text for name, text in cast_labels.items()}
+    )
     return {name: wire.fit(text, LABEL_BYTES) for name, text in masked.items() if text}

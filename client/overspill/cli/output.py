@@ -107,13 +107,13 @@ def into(path: str | None) -> Iterator[None]:
     if path in (None, "-"):
         yield
         return
-    given = Path(path or "")
-    opened = _descriptor_of(given)
+    target = Path(path or "")
+    opened = _descriptor_of(target)
     opening: AbstractContextManager[TextIO]
-    if opened is not None or (given.exists() and not given.is_file()):
-        opening = open(given if opened is None else os.dup(opened), "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if opened is not None or (target.exists() and not target.is_file()):
+        opening = open(target if opened is None else os.dup(opened), "w", encoding="utf-8")  # noqa: PTH123, SIM115
     else:
-        opening = _whole(given.resolve())
+        opening = _whole_file(target.resolve())
     with opening as file, redirect_stdout(file):
         yield
 
@@ -128,7 +128,7 @@ def _descriptor_of(path: Path) -> int | None:
 
 
 @contextmanager
-def _whole(target: Path) -> Iterator[TextIO]:
+def _whole_file(target: Path) -> Iterator[TextIO]:
     """Open a file that appears once the block has ended well. It keeps the mode of the file it replaces."""
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:

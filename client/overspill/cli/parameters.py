@@ -23,8 +23,8 @@ def option(*flags: str, **settings: Any) -> Maker:
         spelled = flags or (f"--{parameter.name.replace('_', '-')}",)
         default = parameter.default
         is_shown = bool(default) and default is not True
-        given = {"shell_complete": COMPLETERS.get(settings.get("metavar", "")), **settings}
-        return click.Option([*spelled, parameter.name], default=default, show_default=is_shown, **given)
+        keywords = {"shell_complete": COMPLETERS.get(settings.get("metavar", "")), **settings}
+        return click.Option([*spelled, parameter.name], default=default, show_default=is_shown, **keywords)
 
     return make
 

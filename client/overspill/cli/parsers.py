@@ -22,8 +22,8 @@ _LINES: Final = re.compile(r"(\d{0,15})(:?)(\d{0,15})", re.ASCII)
 
 def seconds(text: str) -> int:
     """Parse a duration into seconds: `90`, `90s`, `30m`, `1h30m`, `7d` or `1w`."""
-    given = text.strip().lower()
-    parts = _PART.findall(given) if _DURATION.fullmatch(given) else ()
+    normalized = text.strip().lower()
+    parts = _PART.findall(normalized) if _DURATION.fullmatch(normalized) else ()
     found = sum(int(number) * _UNITS[unit or "s"] for number, unit in parts)
     if not found:
         raise click.BadParameter(f"{text!r} is not a duration: use seconds, or 90s, 30m, 1h30m, 7d, 1w")
@@ -52,9 +52,9 @@ def line_range(text: str) -> tuple[int, int | None]:
     return first, last
 
 
-def tail_of(text: str, *, least: int = 1) -> tuple[int | None, int]:
+def tail_of(text: str, *, minimum: int = 1) -> tuple[int | None, int]:
     """Parse `20` into no start and 20 lines, and `+20` into a start at line 20 and 0 lines."""
-    if not (text.removeprefix("+").isdecimal() and text.isascii()) or not least <= int(text) <= _MAX_LINES:
+    if not (text.removeprefix("+").isdecimal() and text.isascii()) or not minimum <= int(text) <= _MAX_LINES:
         raise click.BadParameter(f"{text!r} is not a number of lines: use 20, or +20 to start with line 20")
     return (int(text), 0) if text.startswith("+") else (None, int(text))
 

@@ -32,7 +32,7 @@ _UNITS: Final = (("w", 7 * 86_400), ("d", 86_400), ("h", 3600), ("m", 60))
 
 @dataclass(frozen=True)
 class Column:
-    """A column. On a terminal it may shrink to `least` characters (0: never).
+    """A column. On a terminal it may shrink to `min_width` characters (0: never).
 
     Where not even that has room, the columns with a `rank` are left out, the highest first. A column whose
     cells all are `usual` is left out on a terminal.
@@ -40,7 +40,7 @@ class Column:
 
     title: str
     is_number: bool = False
-    least: int = 0
+    min_width: int = 0
     rank: int = 0
     usual: str = EMPTY_CELL
     wraps: bool = False
@@ -52,7 +52,7 @@ class Table:
 
     def __init__(self, columns: Sequence[Column], paint: Paint) -> None:
         self._columns, self._paint = columns, paint
-        self._now = datetime.now(UTC)
+        self._drawn_at = datetime.now(UTC)
         self._widths: list[int] | None = None
 
     @property
@@ -60,13 +60,13 @@ class Table:
         """Whether cells are for programs: instants and bytes, not ages and sizes."""
         return not output.is_terminal()
 
-    def age(self, when: datetime) -> str:
+    def age(self, moment: datetime) -> str:
         """Return the cell of a time that has passed."""
-        return instant(when) if self.is_exact else period(self._now - when)
+        return instant(moment) if self.is_exact else period(self._drawn_at - moment)
 
-    def time_left(self, when: datetime) -> str:
+    def time_left(self, moment: datetime) -> str:
         """Return the cell of a time that is to come."""
-        return instant(when) if self.is_exact else period(when - self._now)
+        return instant(moment) if self.is_exact else period(moment - self._drawn_at)
 
     def size(self, number: int) -> str:
         """Return the cell of a number of bytes."""
@@ -129,13 +129,13 @@ class Table:
         for at, column in enumerate(self._columns):
             if rows and all(row[at] == column.usual for row in rows):
                 widths[at] = 0
-        least = [
-            min(width, column.least) or width for width, column in zip(widths, self._columns, strict=True)
+        minimums = [
+            min(width, column.min_width) or width for width, column in zip(widths, self._columns, strict=True)
         ]
         for at in sorted(range(len(widths)), key=lambda at: -self._columns[at].rank):
-            if _line_width(least) > room and self._columns[at].rank:
-                widths[at] = least[at] = 0
-        return _with_free_room(widths, least, room)
+            if _line_width(minimums) > room and self._columns[at].rank:
+                widths[at] = minimums[at] = 0
+        return _with_free_room(widths, minimums, room)
 
 
 def print_facts(facts: dict[str, str]) -> None:
@@ -152,14 +152,14 @@ def _line_width(widths: Sequence[int]) -> int:
     return sum(used) + _GAP * (len(used) - 1)
 
 
-def _with_free_room(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return `least` plus the free room, given one character at a time to columns that need more."""
-    given, left = list(least), room - _line_width(least)
-    while left > 0 and (short := [at for at, width in enumerate(widths) if given[at] < width]):
+def _with_free_room(widths: Sequence[int], minimums: Sequence[int], room: int) -> list[int]:
+    """Return `minimums` plus the free room, given one character at a time to columns that need more."""
+    result, left = list(minimums), room - _line_width(minimums)
+    while left > 0 and (short := [at for at, width in enumerate(widths) if result[at] < width]):
         for at in short[:left]:
-            given[at] += 1
+            result[at] += 1
         left -= min(left, len(short))
-    return given
+    return result
 
 
 def _terminal_width() -> int:
@@ -200,9 +200,9 @@ def _width_of_character(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def instant(when: datetime) -> str:
+def instant(moment: datetime) -> str:
     """Return a time in UTC, as programs read it."""
-    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def period(length: timedelta) -> str:

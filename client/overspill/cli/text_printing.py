@@ -53,11 +53,11 @@ def print_text(
         )
 
 
-def text_pages(source: Any, ref: str, text: Text, **how: Any) -> Iterator[Text]:
+def text_pages(source: Any, ref: str, text: Text, **options: Any) -> Iterator[Text]:
     """Yield `text` and the answers that follow it."""
     yield text
     while text.next:
-        text = source.lines(ref, **text.place, **how)
+        text = source.lines(ref, **text.place, **options)
         yield text
 
 

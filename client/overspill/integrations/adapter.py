@@ -65,13 +65,13 @@ class Adapter:
         return ToolCall(self.guard, tool, call_id or call_context.minted(), session, is_own, passing)
 
 
-def adapter_for(guard: Guard | None, known: Iterable[Adapter]) -> Adapter:
-    """Return the adapter for an agent, of whose tools some are guarded by the adapters that are `known`.
+def adapter_for(guard: Guard | None, adapters: Iterable[Adapter]) -> Adapter:
+    """Return the adapter for an agent, of whose tools some are guarded by `adapters`.
 
     Without a guard it is one of these, if there is any. Raises `ValueError` if `guard` is not that of each:
     outputs of these tools would be stored with the key of another.
     """
-    found = list(known)
+    found = list(adapters)
     if guard is not None and any(each.guard is not guard for each in found):
         raise ValueError(_ANOTHER_GUARD)
     return found[0] if found else Adapter(guard)

@@ -71,14 +71,14 @@ class OverspillProvider(ContextProvider):
         Results of calls that were made elsewhere, as of tools that are only declared, come with the messages.
         """
         del state
-        taken = _tool_names(agent, context)
-        ours = [tool for tool in self._tools if tool.name not in taken]
+        names = _tool_names(agent, context)
+        ours = [tool for tool in self._tools if tool.name not in names]
         context.extend_tools(self.source_id, ours)
         context.extend_middleware(self.source_id, self._middleware)
         call_of = self._calls(context.input_messages, _names(ours), session.session_id)
         context.input_messages = [await _brought(each, call_of) for each in context.input_messages]
 
-    def _calls(self, messages: Sequence[Message], own: set[str], session: str) -> _CallOf:
+    def _calls(self, messages: Sequence[Message], reading_names: set[str], session: str) -> _CallOf:
         """Return what gives the call of a result in these messages.
 
         `own` are the names of the reading tools that the agent has.
@@ -88,7 +88,7 @@ class OverspillProvider(ContextProvider):
 
         def call_of(result: Content) -> ToolCall:
             name = names.get(result.call_id, "")
-            return self.adapter.call(name, result.call_id, session, is_own=name in own)
+            return self.adapter.call(name, result.call_id, session, is_own=name in reading_names)
 
         return call_of
 
@@ -147,9 +147,9 @@ async def _brought(message: Message, call_of: _CallOf) -> Message:
     contents = [await _result(each, call_of) for each in message.contents]
     if all(new is old for new, old in zip(contents, message.contents, strict=True)):
         return message
-    made = copy.copy(message)
-    made.contents = contents
-    return made
+    changed = copy.copy(message)
+    changed.contents = contents
+    return changed
 
 
 async def _result(content: Content, call_of: _CallOf) -> Content:
@@ -159,8 +159,8 @@ async def _result(content: Content, call_of: _CallOf) -> Content:
     guarded = await call.process(content.items)
     if guarded.notice is None:
         return content
-    kept = {"id": content.id, "exception": content.exception, "annotations": content.annotations}
-    return Content.from_function_result(call.id, result=_with_metadata(guarded), **kept)
+    facts = {"id": content.id, "exception": content.exception, "annotations": content.annotations}
+    return Content.from_function_result(call.id, result=_with_metadata(guarded), **facts)
 
 
 def _session(context: FunctionInvocationContext) -> str | None:

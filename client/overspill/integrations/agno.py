@@ -64,8 +64,8 @@ def _with_reading_tools(tools: Any, reading: list[Function]) -> Any:
 
     @functools.wraps(tools)  # agno asks what its arguments are
     def with_reading(*args: Any, **named: Any) -> Any:
-        made = tools(*args, **named)
-        return _both(made, reading) if inspect.isawaitable(made) else [*(made or []), *reading]
+        listed = tools(*args, **named)
+        return _both(listed, reading) if inspect.isawaitable(listed) else [*(listed or []), *reading]
 
     return with_reading
 
@@ -107,31 +107,31 @@ async def _awaited(running: Awaitable[Any], call: ToolCall) -> Any:
 
 def _streamed(items: Iterator[Any], call: ToolCall) -> Iterator[Any]:
     """Yield events as they come, and at the end the texts, guarded as one: agno joins them for the model."""
-    held: list[Any] = []
+    pieces: list[Any] = []
     with call.raising():
         for item in items:
             if isinstance(item, BaseRunOutputEvent):
                 yield item
             else:
-                held.append(item)
-    yield from _shown(held, call.process_sync("".join(map(str, held))))
+                pieces.append(item)
+    yield from _shown(pieces, call.process_sync("".join(map(str, pieces))))
 
 
 async def _streamed_async(items: AsyncIterator[Any], call: ToolCall) -> AsyncIterator[Any]:
     """Do the same as `_streamed`, for asynchronous code."""
-    held: list[Any] = []
+    pieces: list[Any] = []
     async with call.raising():
         async for item in items:
             if isinstance(item, BaseRunOutputEvent):
                 yield item
             else:
-                held.append(item)
-    for each in _shown(held, await call.process("".join(map(str, held)))):
+                pieces.append(item)
+    for each in _shown(pieces, await call.process("".join(map(str, pieces)))):
         yield each
 
 
-def _shown(held: list[Any], guarded: Guarded) -> list[Any]:
-    return held if guarded.notice is None else [guarded.value]
+def _shown(pieces: list[Any], guarded: Guarded) -> list[Any]:
+    return pieces if guarded.notice is None else [guarded.value]
 
 
 class _Continuing:
@@ -164,9 +164,11 @@ class _Continuing:
         **_: Any,
     ) -> Iterator[tuple[ToolExecution, RunRequirement | None, ToolCall]]:
         """Yield the calls with such a result, what asked for each, and the call for the guard."""
-        asked = [each for each in requirements or getattr(run_response, "requirements", None) or () if each]
-        known = {id(each.tool_execution): each for each in asked}
-        found = [*(getattr(run_response, "tools", None) or ()), *(each.tool_execution for each in asked)]
+        required = [
+            each for each in requirements or getattr(run_response, "requirements", None) or () if each
+        ]
+        known = {id(each.tool_execution): each for each in required}
+        found = [*(getattr(run_response, "tools", None) or ()), *(each.tool_execution for each in required)]
         session = getattr(run_response, "session_id", None) or session_id
         for each in {id(each): each for each in found if each is not None}.values():
             if each.external_execution_required and each.result is not None:

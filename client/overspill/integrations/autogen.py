@@ -55,9 +55,9 @@ def guard_tools(tools: Iterable[Any], guard: Guard | None = None) -> list[Workbe
     if others:
         benches.append(StaticStreamWorkbench(others))
     guarded = [_guarded_workbench(each, adapter) for each in benches]
-    taken = {each.name for each in (*functions, *others)}
+    names_taken = {each.name for each in (*functions, *others)}
     if not any(isinstance(each, _ReadingWorkbench) for each in benches):
-        guarded.append(_ReadingWorkbench(adapter, taken))
+        guarded.append(_ReadingWorkbench(adapter, names_taken))
     return [_Functions(functions, adapter), *guarded]
 
 
@@ -66,10 +66,10 @@ def _guarded_function(tool: Any, adapter: Adapter) -> FunctionTool:
     if isinstance(tool, _Guarding):
         return tool
     kind: Any = type("FunctionTool", (_Guarding, FunctionTool), {"overspill": adapter})
-    made: FunctionTool = kind.__new__(kind)
-    given = tool if isinstance(tool, FunctionTool) else FunctionTool(tool, description=tool.__doc__ or "")
-    vars(made).update(vars(given))
-    return made
+    copied: FunctionTool = kind.__new__(kind)
+    original = tool if isinstance(tool, FunctionTool) else FunctionTool(tool, description=tool.__doc__ or "")
+    vars(copied).update(vars(original))
+    return copied
 
 
 class _Guarding:
@@ -207,8 +207,10 @@ class _ReadingTool(BaseTool[_Arguments, dict[str, Any]]):
 class _ReadingWorkbench(StaticWorkbench):
     """The reading tools, but for those whose names are `taken`."""
 
-    def __init__(self, adapter: Adapter, taken: set[str]) -> None:
-        super().__init__([_ReadingTool(tool) for tool in adapter.reading_tools if tool.name not in taken])
+    def __init__(self, adapter: Adapter, names_taken: set[str]) -> None:
+        super().__init__(
+            [_ReadingTool(tool) for tool in adapter.reading_tools if tool.name not in names_taken]
+        )
         self.overspill = adapter
 
 

@@ -44,27 +44,27 @@ def guarded_options(
     Raises `TypeError` if `mcp_servers` is a file: a server in this process cannot be added to it. Raises
     `ValueError` if the options have another guard.
     """
-    given = ClaudeAgentOptions() if options is None else options
-    if not isinstance(given.mcp_servers, dict):
+    given_options = ClaudeAgentOptions() if options is None else options
+    if not isinstance(given_options.mcp_servers, dict):
         raise TypeError("mcp_servers must be a dict, so that the tools that read captures can be added")
-    known = _adapters(given)
-    if known:
-        adapter_for(guard, known)
-        return given
+    adapters = _adapters(given_options)
+    if adapters:
+        adapter_for(guard, adapters)
+        return given_options
     if guard is None:
         guard = Guard(SyncClient(), host_policy("claude-code"))
     hooks = _Hooks(Adapter(guard))
-    theirs: dict[Any, list[HookMatcher]] = dict(given.hooks or {})
+    theirs: dict[Any, list[HookMatcher]] = dict(given_options.hooks or {})
     theirs["PreToolUse"] = [*theirs.get("PreToolUse", []), HookMatcher(f"mcp__{SERVER}__.*", [hooks.begin])]
     theirs["PostToolUse"] = [*theirs.get("PostToolUse", []), HookMatcher(None, [hooks.end])]
     if find_spec("click"):  # `overspill run` needs the extra `cli`
         theirs[FAILED] = [*theirs.get(FAILED, []), HookMatcher(SHELL, [hooks.fail])]
     reading = [f"mcp__{SERVER}__{tool.name}" for tool in hooks.adapter.reading_tools]
     return dataclasses.replace(
-        given,
+        given_options,
         hooks=theirs,
-        mcp_servers={SERVER: hooks.server(), **given.mcp_servers},
-        allowed_tools=[*given.allowed_tools, *reading],
+        mcp_servers={SERVER: hooks.server(), **given_options.mcp_servers},
+        allowed_tools=[*given_options.allowed_tools, *reading],
     )
 
 
@@ -121,8 +121,8 @@ class _Hooks:
             text = TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
             return CallToolResult(content=[text], is_error="error" in answer)
 
-        made = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
-        config: Any = {"type": "sdk", "name": SERVER, "instance": made, "alwaysLoad": True}
+        server = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
+        config: Any = {"type": "sdk", "name": SERVER, "instance": server, "alwaysLoad": True}
         return config
 
 

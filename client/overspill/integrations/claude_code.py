@@ -146,11 +146,11 @@ def _answer(event: Mapping[str, Any], guarded: Guarded) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": shown}}
 
 
-def _in_its_shape(whole: Any, notice: Any) -> Any:
+def _in_its_shape(original: Any, notice: Any) -> Any:
     """Return the notice as the result of a shell, or of an MCP server, that was put into a file."""
-    if not isinstance(whole, dict):
+    if not isinstance(original, dict):
         return [{"type": "text", "text": notice}]
-    return {**{name: field for name, field in whole.items() if name not in _FILE_FIELDS}, "stdout": notice}
+    return {**{name: field for name, field in original.items() if name not in _FILE_FIELDS}, "stdout": notice}
 
 
 def _with_metadata(tool: str, value: Any, guarded: Guarded) -> Any:

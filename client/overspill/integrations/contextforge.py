@@ -57,6 +57,6 @@ class OverspillPlugin(Plugin):
 
 
 def _session(context: PluginContext) -> str:
-    known = context.global_context
-    user = known.user.get("email") if isinstance(known.user, dict) else known.user
-    return f"{user or ''}/{known.server_id or ''}"
+    global_context = context.global_context
+    user = global_context.user.get("email") if isinstance(global_context.user, dict) else global_context.user
+    return f"{user or ''}/{global_context.server_id or ''}"

@@ -49,10 +49,10 @@ def guarded_session(guard: Guard | None = None, /, **options: Any) -> dict[str, 
         return options
     adapter = Adapter(Guard(SyncClient(), host_policy("copilot-cli")) if guard is None else guard)
     theirs: list[Tool] = options.get("tools") or []
-    taken = {tool.name for tool in theirs}
-    reading = [_reading_tool(tool) for tool in adapter.reading_tools if tool.name not in taken]
+    names_taken = {tool.name for tool in theirs}
+    reading = [_reading_tool(tool) for tool in adapter.reading_tools if tool.name not in names_taken]
     hooks = _Hooks(adapter, {tool.name for tool in reading}, options)
-    made = {
+    changed = {
         "tools": [*(_with_failures_guarded(tool, adapter) for tool in theirs), *reading],
         "hooks": {**(options.get("hooks") or {}), "on_post_tool_use": hooks.end},
         "on_event": hooks.note,
@@ -60,8 +60,8 @@ def guarded_session(guard: Guard | None = None, /, **options: Any) -> dict[str, 
     }
     if (available := options.get("available_tools")) is not None:
         names = available if isinstance(available, list) else available.to_list()
-        made["available_tools"] = [*names, *(tool.name for tool in reading)]
-    return {**options, **made}
+        changed["available_tools"] = [*names, *(tool.name for tool in reading)]
+    return {**options, **changed}
 
 
 def _adapters(options: Mapping[str, Any]) -> list[Adapter]:

@@ -55,7 +55,11 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
 def _adapters(owners: Iterable[Any]) -> list[Adapter]:
     """Return the adapters that guard these agents and tasks already."""
     tools = (tool for each in owners for tool in each.tools or ())
-    return [tool.given for tool in tools if isinstance(tool, _ReadingTool) and tool.given is not None]
+    return [
+        tool.explicit_adapter
+        for tool in tools
+        if isinstance(tool, _ReadingTool) and tool.explicit_adapter is not None
+    ]
 
 
 def _add_reading_tools(owner: Any, adapter: Adapter) -> None:
@@ -109,7 +113,7 @@ class _ReadingTool(BaseTool):
         _register()
 
     @property
-    def given(self) -> Adapter | None:
+    def explicit_adapter(self) -> Adapter | None:
         """The adapter that it was given, if it is not from a checkpoint."""
         return self._adapter
 
@@ -123,9 +127,9 @@ class _ReadingTool(BaseTool):
         self._adapter = self._adapter or adapter
 
     def _run(self, **arguments: Any) -> str:
-        given = {name: value for name, value in arguments.items() if value is not None}
+        named = {name: value for name, value in arguments.items() if value is not None}
         tools = {tool.name: tool for tool in self.adapter.reading_tools}
-        return json.dumps(tools[self.name].call(given), ensure_ascii=False)
+        return json.dumps(tools[self.name].call(named), ensure_ascii=False)
 
 
 @cache
@@ -134,11 +138,11 @@ def _adapter_of_environment() -> Adapter:
 
 
 def _reading_tool(tool: AgentTool, adapter: Adapter) -> _ReadingTool:
-    made = _ReadingTool(
+    tool_model = _ReadingTool(
         name=tool.name, description=tool.description, args_schema=_schema(tool), cache_function=_never
     )
-    made.adopt(adapter)
-    return made
+    tool_model.adopt(adapter)
+    return tool_model
 
 
 def _never(_arguments: Any, _answer: Any) -> bool:

@@ -54,9 +54,9 @@ class OverspillPlugin(BasePlugin):
     ) -> types.Content | None:
         """Guard the results of calls that took longer than their run: a later message brings them."""
         session = _session(invocation_context.session)
-        given = user_message.parts or []
-        parts = [await self._brought(part, session) for part in given]
-        if all(new is old for new, old in zip(parts, given, strict=True)):
+        message_parts = user_message.parts or []
+        parts = [await self._brought(part, session) for part in message_parts]
+        if all(new is old for new, old in zip(parts, message_parts, strict=True)):
             return None
         return user_message.model_copy(update={"parts": parts})
 
@@ -119,13 +119,15 @@ class OverspillPlugin(BasePlugin):
         )
 
     async def _brought(self, part: types.Part, session: str) -> types.Part:
-        brought = part.function_response
-        if brought is None or not brought.response or (brought.name or "").startswith(_OF_ADK):
+        response = part.function_response
+        if response is None or not response.response or (response.name or "").startswith(_OF_ADK):
             return part
-        guarded = await self.adapter.call(brought.name or "", brought.id, session).process(brought.response)
+        guarded = await self.adapter.call(response.name or "", response.id, session).process(
+            response.response
+        )
         if guarded.notice is None:
             return part
-        shown = brought.model_copy(update={"response": guarded.value})
+        shown = response.model_copy(update={"response": guarded.value})
         return part.model_copy(update={"function_response": shown})
 
     async def _guarded(self, result: Any, tool: BaseTool, context: ToolContext) -> Guarded:

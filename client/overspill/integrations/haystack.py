@@ -41,15 +41,15 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     agent's other hooks at `after_tool`. Code that invokes a tool itself gets the whole. Raises `ValueError`
     if the agent has another guard. Without `guard`: see `Adapter`.
     """
-    known = agent.hooks.get(_POINT, [])
-    ours = [each.adapter for each in known if isinstance(each, OverspillHook)]
+    hooks = agent.hooks.get(_POINT, [])
+    ours = [each.adapter for each in hooks if isinstance(each, OverspillHook)]
     if ours:
         adapter_for(guard, ours)
         return agent
     hook = OverspillHook(guard)
-    given = [agent.tools] if isinstance(agent.tools, Toolset) else list(agent.tools or ())
+    tools = [agent.tools] if isinstance(agent.tools, Toolset) else list(agent.tools or ())
     return agent.clone(
-        hooks={**agent.hooks, _POINT: [*known, hook]}, tools=[*given, ReadingTools(hook.adapter.guard)]
+        hooks={**agent.hooks, _POINT: [*hooks, hook]}, tools=[*tools, ReadingTools(hook.adapter.guard)]
     )
 
 
@@ -147,11 +147,11 @@ def _session(state: State) -> str | None:
 
 def _put(state: State, messages: Sequence[ChatMessage], guarded: Sequence[Guarded]) -> None:
     """Write the results into the conversation, if any of them has changed."""
-    made = [_replaced(message, each) for message, each in zip(messages, guarded, strict=True)]
-    if all(new is old for new, old in zip(made, messages, strict=True)):
+    replaced = [_replaced(message, each) for message, each in zip(messages, guarded, strict=True)]
+    if all(new is old for new, old in zip(replaced, messages, strict=True)):
         return
-    before = state.data["messages"][: -len(made)]
-    state.set("messages", [*before, *made], handler_override=replace_values)
+    before = state.data["messages"][: -len(replaced)]
+    state.set("messages", [*before, *replaced], handler_override=replace_values)
 
 
 def _replaced(message: ChatMessage, guarded: Guarded) -> ChatMessage:

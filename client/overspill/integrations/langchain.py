@@ -209,8 +209,8 @@ def _keeping(
     request: ModelRequest, response: ModelResponse, shown: Sequence[_Exchange]
 ) -> ExtendedModelResponse:
     """Return the response with what replaces messages in the state of the graph: only those that it has."""
-    kept = {each.id for each in request.state["messages"]}
-    update = {"messages": [new for _, new in shown if new.id in kept]}
+    ids = {each.id for each in request.state["messages"]}
+    update = {"messages": [new for _, new in shown if new.id in ids]}
     return ExtendedModelResponse(response, Command(update=update))
 
 

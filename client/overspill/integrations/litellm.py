@@ -51,19 +51,19 @@ class RepeatingGuard(Guard):
     byte. It remembers the last `MAX_RESULTS` results.
     """
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
         self._captured: Latest[bytes, tuple[float, Guarded]] = Latest(MAX_RESULTS)
 
     async def process(self, result: Any, **facts: Any) -> Guarded:
         """Do the same as `Guard.process`."""
         key = await threads.run(_digest, result, facts)
-        since, known = self._captured.pop(key, (0.0, None))
-        if known is None or time.monotonic() - since > REMEMBERED_SECONDS:
-            since, known = time.monotonic(), await super().process(result, **facts)
-        if known.outcome is Outcome.CAPTURED:
-            self._captured[key] = since, known
-        return known
+        since, guarded = self._captured.pop(key, (0.0, None))
+        if guarded is None or time.monotonic() - since > REMEMBERED_SECONDS:
+            since, guarded = time.monotonic(), await super().process(result, **facts)
+        if guarded.outcome is Outcome.CAPTURED:
+            self._captured[key] = since, guarded
+        return guarded
 
 
 def _digest(result: Any, facts: Mapping[str, Any]) -> bytes:
@@ -118,8 +118,8 @@ def session_of(user_api_key_dict: Any, data: Mapping[str, Any]) -> str:
     """Return a name for the conversation, as far as the proxy knows it: no key can name one of another's."""
     key = str(getattr(user_api_key_dict, "api_key", None) or "")
     metadata = data.get("litellm_metadata") or data.get("metadata") or {}
-    given = metadata.get("session_id") if isinstance(metadata, dict) else None
-    session = data.get("litellm_session_id") or given or ""
+    session_id = metadata.get("session_id") if isinstance(metadata, dict) else None
+    session = data.get("litellm_session_id") or session_id or ""
     caller = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"litellm/{caller}/{session}"
 

@@ -42,7 +42,7 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     `Adapter`.
     """
     agents = getattr(agent, "agents", {"": agent}).values()
-    adapter = adapter_for(guard, [known for each in agents for known in _adapters(each.tools or ())])
+    adapter = adapter_for(guard, [existing for each in agents for existing in _adapters(each.tools or ())])
     for each in agents:
         each.tools = _guarded_tools(each.tools or [], adapter)
     return agent
@@ -71,8 +71,8 @@ def _guarded_tools(tools: Sequence[Any], adapter: Adapter) -> list[AsyncBaseTool
     ]
 
 
-def _tool(given: Any) -> AsyncBaseTool:
-    return adapt_to_async_tool(given if isinstance(given, BaseTool) else FunctionTool.from_defaults(given))
+def _tool(tool: Any) -> AsyncBaseTool:
+    return adapt_to_async_tool(tool if isinstance(tool, BaseTool) else FunctionTool.from_defaults(tool))
 
 
 def _guarded_tool(tool: AsyncBaseTool, adapter: Adapter) -> AsyncBaseTool:

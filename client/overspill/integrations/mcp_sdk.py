@@ -76,10 +76,10 @@ class OverspillMiddleware:
 
     async def _learn(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
         """Ask the server for its tools: a client may call them without, and one may have the name of ours."""
-        kept = {"_meta": ctx.params["_meta"]} if ctx.params and "_meta" in ctx.params else {}
+        meta = {"_meta": ctx.params["_meta"]} if ctx.params and "_meta" in ctx.params else {}
         cursor: Any = {}
         while not self._has_listed:
-            page = _dumped(await call_next(dataclasses.replace(ctx, method=LIST, params={**kept, **cursor})))
+            page = _dumped(await call_next(dataclasses.replace(ctx, method=LIST, params={**meta, **cursor})))
             self._listed(ctx, page)
             cursor = {"cursor": page.get("nextCursor")}
 
@@ -107,10 +107,10 @@ def guard_client(client: C, guard: Guard | None = None, *, whole: Collection[str
     more tools in `whole`. Raises `ValueError` if it has another guard. Without `guard`: see `Adapter`.
     """
     call, list_tools = _METHODS[hasattr(client, _METHODS[True][0])]
-    known = getattr(getattr(client, call), "__self__", None)
-    if isinstance(known, _ClientGuard):
-        adapter_for(guard, [known.adapter])
-        known.whole |= set(whole)
+    existing = getattr(getattr(client, call), "__self__", None)
+    if isinstance(existing, _ClientGuard):
+        adapter_for(guard, [existing.adapter])
+        existing.whole |= set(whole)
         return client
     guarding = _ClientGuard(Adapter(guard), getattr(client, call), getattr(client, list_tools), whole)
     setattr(client, call, guarding.call_tool)

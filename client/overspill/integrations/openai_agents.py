@@ -61,10 +61,10 @@ def guard_agent(agent: AgentT, guard: Guard | None = None) -> AgentT:
     `custom_data["overspill"]` of a tool's output item has `Guarded.metadata` if the output was cut. What
     programs call stays whole. Without `guard`: see `Adapter`.
     """
-    asked = [agent] if guard is None else _reachable(agent)
-    known = [owner for each in asked for owner in _owners(each)]
-    adapter = adapter_for(guard, [owner.adapter for owner in known])
-    owner = known[0] if known else _AgentGuard(adapter)
+    agents = [agent] if guard is None else _reachable(agent)
+    existing = [owner for each in agents for owner in _owners(each)]
+    adapter = adapter_for(guard, [owner.adapter for owner in existing])
+    owner = existing[0] if existing else _AgentGuard(adapter)
     owner.protect(agent)
     return agent
 
@@ -127,11 +127,11 @@ class _AgentGuard:
 
         A notice would break the schema. What a guardrail puts in the place of an output is not checked.
         """
-        known = tool.tool_output_guardrails or []
-        if any(each.name == METADATA for each in known):
+        existing = tool.tool_output_guardrails or []
+        if any(each.name == METADATA for each in existing):
             return tool
         guarded = copy.copy(tool)
-        guarded.tool_output_guardrails = [*known, ToolOutputGuardrail(self._checked, name=METADATA)]
+        guarded.tool_output_guardrails = [*existing, ToolOutputGuardrail(self._checked, name=METADATA)]
         guarded.custom_data_extractor = self._extractor(tool.custom_data_extractor)
         return guarded
 
@@ -273,14 +273,14 @@ def _reachable(agent: Any) -> list[Any]:
 
 def _target(handoff: Any) -> Any:
     """Return the agent that a handoff names, if it does: a run that goes on elsewhere may begin with it."""
-    known = getattr(handoff, "_agent_ref", None)
-    return handoff if known is None else known()
+    existing = getattr(handoff, "_agent_ref", None)
+    return handoff if existing is None else existing()
 
 
 def _assign(agent: AgentBase[Any], name: str, items: list[Any]) -> None:
     """Give the agent a new list, if there is anything new in it: during a run that is a conflict."""
-    known = getattr(agent, name)
-    if len(items) != len(known) or any(new is not old for new, old in zip(items, known, strict=True)):
+    existing = getattr(agent, name)
+    if len(items) != len(existing) or any(new is not old for new, old in zip(items, existing, strict=True)):
         setattr(agent, name, items)
 
 

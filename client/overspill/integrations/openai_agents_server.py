@@ -48,10 +48,10 @@ class GuardedServer(StandIn):
         theirs = getattr(self._inner, "tool_meta_resolver", None)
         return None if theirs is None else await awaited(theirs(context))
 
-    async def call_tool(self, tool_name: str, *given: Any, **more: Any) -> Any:
+    async def call_tool(self, tool_name: str, *args: Any, **more: Any) -> Any:
         """Call a tool, and guard its result."""
         call = _SERVER_CALL.get() or _ServerCall(None)
-        running = self._inner.call_tool(tool_name, *given, **more)
+        running = self._inner.call_tool(tool_name, *args, **more)
         if is_from_program(getattr(call.context, "tool_call", None)):
             return await running
         guarded = await call_of(self._owner.adapter, call.context, tool_name).run(running)

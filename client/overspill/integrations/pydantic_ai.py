@@ -155,8 +155,8 @@ class OverspillCapability(AbstractCapability[Any]):
         return await _guarded(result, self.adapter.call(tool, call_id, session))
 
     async def _answer(self, part: ToolReturnPart, session: str | None) -> ToolReturnPart:
-        given = ToolReturn(part.content, metadata=part.metadata)
-        found = await self._external(given, part.tool_name, part.tool_call_id, session)
+        returned = ToolReturn(part.content, metadata=part.metadata)
+        found = await self._external(returned, part.tool_name, part.tool_call_id, session)
         return dataclasses.replace(part, content=found.return_value, metadata=found.metadata)
 
 
@@ -189,8 +189,8 @@ async def _shortened(error: Any, part: Any, call: ToolCall) -> Exception:
     if guarded.notice is None:
         return error
     found = _with_metadata(guarded)
-    known = {} if not hasattr(part, "metadata") else {"metadata": found.metadata}
-    return type(error)(dataclasses.replace(part, content=found.return_value, **known))
+    metadata = {} if not hasattr(part, "metadata") else {"metadata": found.metadata}
+    return type(error)(dataclasses.replace(part, content=found.return_value, **metadata))
 
 
 async def _shortened_details(error: ValidationError, call: ToolCall) -> Exception:

@@ -29,13 +29,13 @@ class Callers:
         self.is_token_made: bool = not (token or anyone or can_tell_owners())
         self.token: str = secrets.token_urlsafe(_TOKEN_BYTES) if self.is_token_made else token
 
-    def refusal(self, given: str, client: tuple[str, int] | None, server: tuple[str, int]) -> str:
+    def refusal(self, token: str, client: tuple[str, int] | None, server: tuple[str, int]) -> str:
         """Return why a caller is refused, empty if it is not.
 
         `given` is the token that it has sent; `client` and `server` are the addresses of both ends.
         """
         if self.token:
-            is_right = hmac.compare_digest(given.encode(), self.token.encode())
+            is_right = hmac.compare_digest(token.encode(), self.token.encode())
             return "" if is_right else "its token is wrong"
         if self._is_open or (client is not None and _is_own(client, server)):
             return ""

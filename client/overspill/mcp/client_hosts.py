@@ -38,8 +38,8 @@ class ClientHosts:
         """Return the reading tools for a client."""
         host = host_of_client(client_name)
         if host not in self._tools:
-            most = None if host is None else HOSTS[host].answer_chars
-            self._tools[host] = reading_tools(self._guard, max_chars=most, terminals=self._terminals)
+            max_chars = None if host is None else HOSTS[host].answer_chars
+            self._tools[host] = reading_tools(self._guard, max_chars=max_chars, terminals=self._terminals)
         return self._tools[host]
 
     def tool(self, name: str, client_name: str) -> AgentTool:

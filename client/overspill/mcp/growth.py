@@ -75,11 +75,11 @@ class Watch:
 
     async def _look(self, after: Growth | None = None) -> Answer:
         """Return the capture's growth: at once, or when there is more than `after`, or after a minute."""
-        asked: dict[str, Any] = {"capture": self._capture, "mode": "wait", "max_chars": MIN_CHARS}
+        arguments: dict[str, Any] = {"capture": self._capture, "mode": "wait", "max_chars": MIN_CHARS}
         if after is None:
-            return await self._inspecting.acall({**asked, "timeout_seconds": 0})
+            return await self._inspecting.acall({**arguments, "timeout_seconds": 0})
         news = {"pattern": _ANYTHING, "lines": 1, "cursor": str(after.total_bytes)}
-        found = await self._inspecting.acall({**asked, **news, "timeout_seconds": _WAIT_SECONDS})
+        found = await self._inspecting.acall({**arguments, **news, "timeout_seconds": _WAIT_SECONDS})
         if found.get("code") == wire.Code.INVALID_PARAMETER:  # a lost catalog has fewer bytes now
             return await self._look()
         return found

@@ -30,7 +30,7 @@ def _is_about_resource(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") in {"resource_link", "resource"}
 
 
-def with_few_blocks(result: dict[str, Any], most_bytes: int) -> dict[str, Any]:
+def with_few_blocks(result: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     """Return the result with its first blocks and a text of the others; the same if they are short enough.
 
     The text has a line for each link, and the fields around the text of a resource before it. Pictures and
@@ -38,11 +38,11 @@ def with_few_blocks(result: dict[str, Any], most_bytes: int) -> dict[str, Any]:
     """
     content = result["content"]
     lines = {at: line for at, block in enumerate(content) if (line := _line_of(block)) is not None}
-    if sum(chars for chars, _ in lines.values()) <= most_bytes:
+    if sum(chars for chars, _ in lines.values()) <= max_bytes:
         return result
     ends = accumulate(len(line) for _, line in islice(lines.values(), _KEPT_BLOCKS))
-    kept = sum(end <= most_bytes // _KEPT_SHARE for end in ends)
-    left_out = dict(islice(lines.items(), kept, None))
+    shown_count = sum(end <= max_bytes // _KEPT_SHARE for end in ends)
+    left_out = dict(islice(lines.items(), shown_count, None))
     blocks = [block for at, block in enumerate(content) if at not in left_out]
     text = "\n".join([*(line for _, line in left_out.values()), ""])
     return {**result, "content": [*blocks, {"type": "text", "text": text}]}

@@ -35,14 +35,14 @@ OUTPUT_SCHEMA: Final[dict[str, Any]] = {
 
 def definition(tool: AgentTool, revision: str, *, name: str | None = None) -> dict[str, Any]:
     """Return the entry of `tools/list`. `revision` is the protocol's, such as `2025-11-25`."""
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": name or tool.name,
         "description": tool.description,
         "inputSchema": dict(tool.parameters),
         "_meta": {MAX_RESULT_CHARS: MAX_CHARS},
     }
     if revision >= _ANNOTATIONS_SINCE:
-        known["annotations"] = {
+        fields["annotations"] = {
             "title": tool.name.replace("_", " ").capitalize(),
             "readOnlyHint": True,
             "destructiveHint": False,
@@ -50,16 +50,16 @@ def definition(tool: AgentTool, revision: str, *, name: str | None = None) -> di
             "openWorldHint": False,
         }
     if revision >= STRUCTURED_SINCE:
-        known["outputSchema"] = OUTPUT_SCHEMA
-    return known
+        fields["outputSchema"] = OUTPUT_SCHEMA
+    return fields
 
 
 def result(answer: Answer, revision: str) -> dict[str, Any]:
     """Return the result of a call of a reading tool."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-    known: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": "error" in answer}
+    fields: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": "error" in answer}
     if revision >= STRUCTURED_SINCE:
-        known["structuredContent"] = answer
+        fields["structuredContent"] = answer
     if revision >= _RESULT_TYPE_SINCE:
-        known["resultType"] = "complete"
-    return known
+        fields["resultType"] = "complete"
+    return fields

@@ -65,8 +65,8 @@ class Request(Struct, frozen=True):
 
 def client_name_of(session: Any) -> str:
     """Return the name of the client of an SDK session, or an empty text."""
-    known = session.client_params
-    return "" if known is None or known.client_info is None else str(known.client_info.name)
+    parameters = session.client_params
+    return "" if parameters is None or parameters.client_info is None else str(parameters.client_info.name)
 
 
 def session_over_http(session: str, http: Any) -> str | None:

@@ -74,13 +74,13 @@ class GuardedCall:
         if isinstance(result, dict) and result.get("resultType") == _UNFINISHED:
             return result
         tool, policy = self.request.tool, self.policy
-        held = policy or self.guard.policy_for(self.session)
-        foreign = policy_for_foreign_tool(held)
+        own_policy = policy or self.guard.policy_for(self.session)
+        foreign = policy_for_foreign_tool(own_policy)
         if tool in self.names.reading:  # a tool of the server, which only has the name of one of ours
-            policy = held = foreign
+            policy = own_policy = foreign
         fewer = result
         if tool not in foreign.exempt and may_have_many(result):
-            fewer = await threads.run(with_few_blocks, result, fitting_chars(held.limits(tool)))
+            fewer = await threads.run(with_few_blocks, result, fitting_chars(own_policy.limits(tool)))
         call_id, session = self.request.call_id, self.session
         with guarding_tool():
             found = await self.guard.process(
@@ -92,10 +92,10 @@ class GuardedCall:
         if not isinstance(value, dict):
             return value
         if isinstance(result.get(_STRUCTURED), dict | list):
-            most = fitting_chars((policy or self.guard.policy).limits(tool))
+            max_chars = fitting_chars((policy or self.guard.policy).limits(tool))
             notice = self._with_reader(str(found.notice), found.capture)
-            known = self.names.schemas.get(tool), result[_STRUCTURED], value.get(_STRUCTURED)
-            value = {**value, _STRUCTURED: await threads.run(valid, *known, notice, most)}
+            contents = self.names.schemas.get(tool), result[_STRUCTURED], value.get(_STRUCTURED)
+            value = {**value, _STRUCTURED: await threads.run(valid, *contents, notice, max_chars)}
         meta = value.get("_meta")
         return {**value, "_meta": {**(meta if isinstance(meta, dict) else {}), METADATA: self._status(found)}}
 

@@ -105,8 +105,8 @@ def _is_whole_or_nothing(schema: dict[str, Any]) -> bool:
     """Return whether a value of this schema may be long, and be another one if anything is cut from it."""
     if _may_be(schema, "array") and isinstance(schema.get("contains"), dict):
         return True
-    most = schema.get("maxLength")
-    if not _may_be(schema, "string") or (isinstance(most, int | float) and most <= _SHORT_CHARS):
+    max_length = schema.get("maxLength")
+    if not _may_be(schema, "string") or (isinstance(max_length, int | float) and max_length <= _SHORT_CHARS):
         return False
     form = schema.get("format")
     return form not in _SHORT_FORMATS if isinstance(form, str) else isinstance(schema.get("pattern"), str)
@@ -117,12 +117,12 @@ def _may_be(schema: dict[str, Any], kind: str) -> bool:
     return kind in kinds if isinstance(kinds, list) else kinds == kind
 
 
-def _has_any(schema: Any, wanted: Callable[[dict[str, Any]], bool]) -> bool:
+def _has_any(schema: Any, predicate: Callable[[dict[str, Any]], bool]) -> bool:
     if isinstance(schema, list):
-        return any(_has_any(each, wanted) for each in schema)
+        return any(_has_any(each, predicate) for each in schema)
     if not isinstance(schema, dict):
         return False
-    return wanted(schema) or any(_has_any(each, wanted) for each in _inner(schema))
+    return predicate(schema) or any(_has_any(each, predicate) for each in _inner(schema))
 
 
 def _inner(schema: dict[str, Any]) -> Iterator[Any]:

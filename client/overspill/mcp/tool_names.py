@@ -19,26 +19,30 @@ class ToolNames:
     """
 
     def __init__(
-        self, own: tuple[AgentTool, ...], *, drops_schemas: bool, whole: frozenset[str] = frozenset()
+        self,
+        reading_tools: tuple[AgentTool, ...],
+        *,
+        drops_schemas: bool,
+        whole: frozenset[str] = frozenset(),
     ) -> None:
-        self._own = own
+        self._own = reading_tools
         self._theirs: set[str] = set()
         self._drops_schemas = drops_schemas
         self._whole = whole
         self.schemas: dict[str, dict[str, Any]] = {}
         """The output schemas by tool, as the client gets them: with room for a notice."""
-        self.reading: frozenset[str] = frozenset(tool.name for tool in own)
+        self.reading: frozenset[str] = frozenset(tool.name for tool in reading_tools)
         """The reading tools' own names."""
-        self.own: dict[str, AgentTool] = {tool.name: tool for tool in own}
+        self.own: dict[str, AgentTool] = {tool.name: tool for tool in reading_tools}
 
     def begin(self) -> None:
         """Forget the last list, because the first page of another was requested."""
         self._theirs.clear()
 
-    def use(self, own: tuple[AgentTool, ...]) -> None:
+    def use(self, reading_tools: tuple[AgentTool, ...]) -> None:
         """Replace the reading tools by others with the same names."""
-        tools = {tool.name: tool for tool in own}
-        self._own = own
+        tools = {tool.name: tool for tool in reading_tools}
+        self._own = reading_tools
         self.own = {name: tools[tool.name] for name, tool in self.own.items()}
 
     def listed(self, page: dict[str, Any], revision: str) -> dict[str, Any]:
@@ -50,9 +54,9 @@ class ToolNames:
         ours = [definition(tool, revision, name=name) for name, tool in self.own.items()]
         return {**page, "tools": [*tools, *ours]}
 
-    def name_of(self, own: str) -> str:
-        """Return the client's name for the reading tool `own`."""
-        return next((name for name, tool in self.own.items() if tool.name == own), own)
+    def name_of(self, tool_name: str) -> str:
+        """Return the client's name for the reading tool `tool_name`."""
+        return next((name for name, tool in self.own.items() if tool.name == tool_name), tool_name)
 
     def _note_tool(self, tool: Any) -> Any:
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):

@@ -64,17 +64,17 @@ def _any_is_valid(_content: Any) -> bool:
 
 
 def _short(
-    whole: Any, notice: str, most: int, is_valid: Callable[[Any], bool], *, may_be_alone_first: bool
+    whole: Any, notice: str, max_chars: int, is_valid: Callable[[Any], bool], *, may_be_alone_first: bool
 ) -> Any:
     """Return content that is shortened, or has the notice alone if it would stay too long otherwise."""
     if may_be_alone_first:
-        alone = _with_notice_alone(whole, notice, most, is_valid)
+        alone = _with_notice_alone(whole, notice, max_chars, is_valid)
         if alone is not whole:
             return alone
-    short = shortened(whole, most, is_valid)
-    if len(compact_json(short)) <= most:
+    short = shortened(whole, max_chars, is_valid)
+    if len(compact_json(short)) <= max_chars:
         return short
-    alone = _with_notice_alone(whole, notice, most, is_valid)
+    alone = _with_notice_alone(whole, notice, max_chars, is_valid)
     return short if alone is whole else alone
 
 
@@ -102,16 +102,16 @@ def validator(schema: dict[str, Any], whole: Any) -> Callable[[Any], bool]:
     return is_valid
 
 
-def _checks_of_texts(kind: Any, kept: frozenset[str]) -> dict[str, Any]:
-    """Return the checks of formats and patterns. Both are for texts that are not among those `kept`."""
+def _checks_of_texts(kind: Any, exempt: frozenset[str]) -> dict[str, Any]:
+    """Return the checks of formats and patterns. Both are for texts that are not `exempt`."""
     from jsonschema import ValidationError  # noqa: PLC0415  (as above)
 
     def check_format(_: Any, form: Any, text: Any, __: Any) -> Iterator[Any]:
-        if isinstance(text, str) and text not in kept:
+        if isinstance(text, str) and text not in exempt:
             yield ValidationError(f"a text of the format {form!r} was changed")
 
     def check_pattern(checker: Any, pattern: Any, text: Any, schema: Any) -> Iterator[Any]:
-        if isinstance(text, str) and text not in kept:
+        if isinstance(text, str) and text not in exempt:
             try:
                 yield from kind.VALIDATORS["pattern"](checker, pattern, text, schema)
             except re.error:  # clients write them for JavaScript

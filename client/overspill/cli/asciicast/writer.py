@@ -40,7 +40,7 @@ def _header(entry: wire.Entry, marks: list[wire.Mark]) -> dict[str, Any]:
     size = _SIZE.fullmatch(entry.labels.get(wire.SIZE_LABEL, "")) or _SIZE.fullmatch(_USUAL_SIZE)
     assert size is not None
     began = marks[0].time if marks else entry.created
-    said = {
+    header = {
         "title": entry.labels.get(wire.TERMINAL_LABEL),
         "command": entry.labels.get(wire.COMMAND_LABEL),
     }
@@ -48,7 +48,7 @@ def _header(entry: wire.Entry, marks: list[wire.Mark]) -> dict[str, Any]:
         "version": 3,
         "term": {"cols": int(size[1]), "rows": int(size[2])},
         "timestamp": int(began.timestamp()),
-        **{name: value for name, value in said.items() if value},
+        **{name: value for name, value in header.items() if value},
     }
 
 
@@ -64,8 +64,8 @@ def _events(marks: list[wire.Mark], pieces: Iterable[bytes]) -> Iterator[tuple[f
                 mark = coming.pop()
                 assert time is not None
                 interval, time = interval + (mark.time - time).total_seconds(), mark.time
-            most = min(EVENT_BYTES, coming[-1].offset - offset if coming else EVENT_BYTES)
-            data = piece[start : start + most]
+            limit = min(EVENT_BYTES, coming[-1].offset - offset if coming else EVENT_BYTES)
+            data = piece[start : start + limit]
             yield interval, data, False
             start, offset = start + len(data), offset + len(data)
     yield 0.0, b"", True

@@ -49,8 +49,8 @@ class CommandGuard(Guard):
     def process_stream(self, stream: StreamShape, call: CommandCall) -> Guarded:
         """Guard a stream that is too long, was read to its end, and has no secrets any more."""
         intake = self._pipeline.intake
-        given = intake.output(SYNC, stream, call.tool, call_id=call.call_id, status=call.status)
-        return run_sync(self._pipeline.replaced(given, stream))
+        captured = intake.output(SYNC, stream, call.tool, call_id=call.call_id, status=call.status)
+        return run_sync(self._pipeline.replaced(captured, stream))
 
     def without_service(self) -> CommandGuard:
         """Return a guard like this one that keeps outputs in the spool alone; this one if there is none."""
@@ -98,7 +98,7 @@ class FinishedOutput:
         self,
         guard: CommandGuard,
         call: CommandCall,
-        known: str | Beginning,
+        stored_as: str | Beginning,
         masked: StreamShape | None,
         end: StoppableEnd,
     ) -> None:
@@ -116,7 +116,7 @@ class FinishedOutput:
             self._print()
             end.raise_if_stopped()
             return
-        with calling(call.call_id, capture=known):
+        with calling(call.call_id, capture=stored_as):
             guarded = end.stored(
                 lambda: self._guarded(guard, call), lambda: self._guarded(guard.without_service(), call)
             )
@@ -154,23 +154,23 @@ class FinishedOutput:
             return
         output.content(self._recording.pieces(self._slow.shown_bytes), raw=self._invocation.raw)
 
-    def _complete_notice(self, made: Notice | None) -> Notice | None:
+    def _complete_notice(self, shown: Notice | None) -> Notice | None:
         """Return the notice. It says so if the middle is missing from what is stored."""
-        if made is None or not self._recording.missing:
-            return made
-        return notice.without_middle(made, self._recording.gap, self._recording.missing)
+        if shown is None or not self._recording.missing:
+            return shown
+        return notice.without_middle(shown, self._recording.gap, self._recording.missing)
 
     def _print_notice(self, guarded: Guarded) -> None:
         if self._has_notice:
             self._slow.end_line()
             output.line(str(self._complete_notice(guarded.notice)))
         if guarded.outcome is wire.Outcome.TRUNCATED:
-            what = "is too long for a conversation" if self._is_seen else "was cut"
-            output.say(f"the output {what} and could NOT be stored: {guarded.reason}")
+            event = "is too long for a conversation" if self._is_seen else "was cut"
+            output.say(f"the output {event} and could NOT be stored: {guarded.reason}")
             return
         if guarded.outcome is wire.Outcome.SPOOLED:
-            why = f": {guarded.reason}" if guarded.reason else ""
-            output.say(f"the output is on this machine only, until it is uploaded{why}")
+            reason = f": {guarded.reason}" if guarded.reason else ""
+            output.say(f"the output is on this machine only, until it is uploaded{reason}")
         if not self._has_notice:
             counts = (guarded.bytes_before, "byte"), (guarded.lines or 0, "line")
             size = ", ".join(quantities.plural(*count) for count in counts)

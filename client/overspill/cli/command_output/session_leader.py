@@ -68,7 +68,7 @@ def _lead(child: int, news: int) -> NoReturn:
         os._exit(code)
 
 
-def _close_all_but(*kept: int) -> None:
+def _close_all_but(*exceptions: int) -> None:
     """Close all open descriptors.
 
     The limit on files may be a billion, so not every number below it is tried.
@@ -77,7 +77,7 @@ def _close_all_but(*kept: int) -> None:
         names = os.listdir("/dev/fd")  # noqa: PTH208  (names are all that is wanted)
     except OSError:
         names = [str(number) for number in range(_MAX_DESCRIPTORS)]
-    for descriptor in set(map(int, names)).difference(kept):
+    for descriptor in set(map(int, names)).difference(exceptions):
         with suppress(OSError):
             os.close(descriptor)
 

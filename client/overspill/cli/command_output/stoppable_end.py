@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from overspill import wire
 from overspill.cli.exit_codes import CommandFailure
-from overspill.cli.live_end import hurrying_signals, taken, unstored
+from overspill.cli.live_end import handling_signals, hurrying_signals, unstored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def stoppable_end(upload: LiveUpload) -> Iterator[StoppableEnd]:
     """
     signals = hurrying_signals(upload.hurry)
     end = StoppableEnd(upload, signals)
-    with taken(signals, upload.leave, end.failure):
+    with handling_signals(signals, upload.leave, end.failure):
         yield end
 
 
@@ -65,9 +65,9 @@ class StoppableEnd:
 
     def failure(self) -> CommandFailure:
         """Return the error that says what is stored."""
-        what = f"ended by {self._signals.name}"
+        message = f"ended by {self._signals.name}"
         if not self._is_all_stored:
-            what = unstored(*self._upload.accepted)
+            message = unstored(*self._upload.accepted)
         elif self._guarded is not None and self._guarded.outcome is wire.Outcome.TRUNCATED:
-            what += f"; {unstored(*self._upload.accepted)}"
-        return CommandFailure(what, self._signals.code)
+            message += f"; {unstored(*self._upload.accepted)}"
+        return CommandFailure(message, self._signals.code)

@@ -143,10 +143,10 @@ class _Relay:
 
     def _read_news(self) -> None:
         assert self._news is not None
-        told = os.read(self._news, _READ_BYTES)
-        if not told:  # the leader has ended, or there is none
+        news = os.read(self._news, _READ_BYTES)
+        if not news:  # the leader has ended, or there is none
             self._news = None
-        elif STOPPED in told:
+        elif STOPPED in news:
             self._person.stop()
             self._child.send_signal(signal.SIGCONT)
 

@@ -67,21 +67,21 @@ def _now(policy: Policy, tool: str) -> Now:
 
 def _print(invocation: Invocation, advice: Iterable[Advice], policy: Policy) -> None:
     columns = (
-        Column("TOOL", least=6),
+        Column("TOOL", min_width=6),
         Column("LIMIT"),
         Column("PREVIEW", rank=1),
-        Column("WHY", least=14, wraps=True),
+        Column("WHY", min_width=14, wraps=True),
     )
     rows = []
     for each in advice:
         now = _now(policy, each.tool)
         limit = f"{now.max_bytes:,}" + (f" -> {each.max_bytes:,}" if each.max_bytes else "")
         preview = now.strategy + (f" -> {each.strategy}" if each.strategy else "")
-        rows.append((each.tool, limit, preview, _why(each)))
+        rows.append((each.tool, limit, preview, _explanation(each)))
     Table(columns, Paint(invocation.color)).print(rows)
 
 
-def _why(advice: Advice) -> str:
+def _explanation(advice: Advice) -> str:
     if advice.missing:
         return f"not enough data: {advice.missing}"
     return "; ".join(advice.reasons) or "fine as it is"

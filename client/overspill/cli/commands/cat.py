@@ -54,16 +54,16 @@ def cat(
     A pipe or a file gets exactly what was captured. On a terminal, control characters are made visible. With
     --format asciicast, print a recording (version 3) for players of terminals.
     """
-    wanted = _parsed_range(byte_range)
-    if form is not None and wanted is not None:
+    bounds = _parsed_range(byte_range)
+    if form is not None and bounds is not None:
         raise click.BadParameter("a recording is of all of a capture", param_hint="--range")
     with invocation.source(ref, session) as source, output.into(into):
         if form is not None:
             _print_recording(invocation, source, ref, session)
             return
-        size = source.get(ref, session=session).size if wanted is None and _has_progress() else 0
+        size = source.get(ref, session=session).size if bounds is None and _has_progress() else 0
         with (
-            source.stream(ref, wanted, session=session) as pieces,
+            source.stream(ref, bounds, session=session) as pieces,
             closing(pieces_with_progress(pieces, size)) as followed,
         ):
             output.content(followed, raw=invocation.raw)

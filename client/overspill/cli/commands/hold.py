@@ -47,6 +47,6 @@ def _hold(invocation: Invocation, refs: tuple[str, ...], session: str | None, *,
 
 def _hold_session(invocation: Invocation, session: str, *, release: bool) -> None:
     with invocation.client() as client:
-        held = (client.release_session if release else client.hold_session)(session)
-    if not invocation.answered(held):
-        output.say(f"{'released' if release else 'on hold:'} {plural(held.captures, 'capture')}")
+        receipt = (client.release_session if release else client.hold_session)(session)
+    if not invocation.answered(receipt):
+        output.say(f"{'released' if release else 'on hold:'} {plural(receipt.captures, 'capture')}")

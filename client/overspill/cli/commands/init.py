@@ -138,11 +138,11 @@ class _Change:
         try:
             yield
         except (OSError, WrongSettings) as error:
-            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             snippet = "" if is_removal else _snippet(self._program)
             by_hand = f"; add by hand: {snippet}" if snippet else ""
-            why = f"{self._path}: {said}; it was not changed{by_hand}"
-            raise CommandFailure(why, ExitCode.FAILED) from error
+            message = f"{self._path}: {text}; it was not changed{by_hand}"
+            raise CommandFailure(message, ExitCode.FAILED) from error
 
 
 def _draft(program: Program, path: Path, *, remove: bool) -> tuple[TextFile, str]:
@@ -150,8 +150,10 @@ def _draft(program: Program, path: Path, *, remove: bool) -> tuple[TextFile, str
     if isinstance(program, PluginProgram):
         return _plugin_draft(program, path, remove=remove)
     file = SettingsFile(path)
-    known = file.settings
-    new = program.without_hook(known) if remove else program.with_hook(known, shlex.join(_words(program)))
+    settings = file.settings
+    new = (
+        program.without_hook(settings) if remove else program.with_hook(settings, shlex.join(_words(program)))
+    )
     return file, file.with_settings(new)
 
 

@@ -22,9 +22,9 @@ _COLUMNS = (
     Column("LINES", is_number=True, rank=3),
     Column("STATE", rank=1, usual="complete"),
     Column("EXPIRES", is_number=True, rank=4),
-    Column("TOOL", least=8, rank=2),
-    Column("SESSION", least=8, rank=5),
-    Column("CALL ID", least=8, rank=6),
+    Column("TOOL", min_width=8, rank=2),
+    Column("SESSION", min_width=8, rank=5),
+    Column("CALL ID", min_width=8, rank=6),
 )
 
 
@@ -111,9 +111,11 @@ def _row(table: Table, entry: wire.Entry, state: str) -> tuple[str, ...]:
 
 def _empty_hint(filters: dict[str, str | None]) -> str:
     """Return what to do if nothing is listed."""
-    asked = [f"--{name.replace('_', '-')} {value!r}" for name, value in filters.items() if value is not None]
-    if asked:
-        return f"no capture has {' and '.join(asked)}; `overspill ls` lists all"
+    options = [
+        f"--{name.replace('_', '-')} {value!r}" for name, value in filters.items() if value is not None
+    ]
+    if options:
+        return f"no capture has {' and '.join(options)}; `overspill ls` lists all"
     return "nothing is stored; store something with `overspill run -- COMMAND` or `overspill put FILE`"
 
 

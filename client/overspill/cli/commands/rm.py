@@ -62,5 +62,5 @@ def _remove_session(invocation: Invocation, session: str, *, yes: bool) -> None:
         removed = client.delete_session(session)
     if not invocation.answered(removed):
         stored = plural(removed.stored_size, "stored byte")
-        kept = f"; left on hold: {removed.held:,}" if removed.held else ""
-        output.say(f"removed {plural(removed.captures, 'capture')}, {stored}{kept}")
+        left_text = f"; left on hold: {removed.held:,}" if removed.held else ""
+        output.say(f"removed {plural(removed.captures, 'capture')}, {stored}{left_text}")

@@ -31,9 +31,9 @@ _COLUMNS = (
     Column("LINES", is_number=True, rank=4),
     Column("AGE", is_number=True, rank=2),
     Column("EXPIRES", is_number=True, rank=3),
-    Column("TOOL", least=8, rank=5),
-    Column("SESSION", least=8, rank=6),
-    Column("WHY", least=12, wraps=True),
+    Column("TOOL", min_width=8, rank=5),
+    Column("SESSION", min_width=8, rank=6),
+    Column("WHY", min_width=12, wraps=True),
 )
 
 
@@ -67,10 +67,10 @@ def list_(
 
 
 def _row(table: Table, entry: "Spooled") -> tuple[str, ...]:
-    why = f"will not be uploaded: {entry.refused}" if entry.refused else entry.reason
+    reason = f"will not be uploaded: {entry.refused}" if entry.refused else entry.reason
     size, lines = table.size(entry.size), table.count(entry.lines)
     times = table.age(entry.created), table.time_left(entry.expires)
-    return (entry.id, size, lines, *times, entry.tool, entry.session, why)
+    return (entry.id, size, lines, *times, entry.tool, entry.session, reason)
 
 
 @command("overspill spool flush", options=("url", "key"), flushes=False)
@@ -158,8 +158,8 @@ def drop(
 
 
 def _drop_all(partition: "Partition", session: str | None, *, yes: bool) -> None:
-    wanted = None if session is None else wire.fit(session)
-    ids = [entry.id for entry in partition.entries() if wanted is None or entry.session == wanted]
+    session_name = None if session is None else wire.fit(session)
+    ids = [entry.id for entry in partition.entries() if session_name is None or entry.session == session_name]
     if ids and not yes:
         question = f"Drop {quantities.plural(len(ids), 'capture')} that nobody else has?"
         require_yes(question, "dropping everything", otherwise="nothing was dropped")
@@ -225,12 +225,14 @@ def _check_can_be_made(path: Path) -> None:
     """Check that a directory could be made there. Raises `NotSpooled` if not."""
     nearest = next(parent for parent in path.parents if os.path.lexists(parent))
     if not nearest.is_dir():
-        why = f"{nearest} is not a directory"
+        reason = f"{nearest} is not a directory"
     elif not os.access(nearest, os.W_OK | os.X_OK):
-        why = f"{nearest} cannot be written to"
+        reason = f"{nearest} cannot be written to"
     else:
         return
-    raise NotSpooled(f"there can be no local spool {path}, because {why}: name another with OVERSPILL_SPOOL")
+    raise NotSpooled(
+        f"there can be no local spool {path}, because {reason}: name another with OVERSPILL_SPOOL"
+    )
 
 
 spool: Commands = Commands(

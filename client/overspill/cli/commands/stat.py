@@ -28,9 +28,9 @@ def stat(invocation: Invocation, ref: Ref, *, session: SessionFilter = None) -> 
     with invocation.source(ref, session) as source:
         entry = source.get(ref, session=session)
         readers = _readers(source, entry)
-    known = entry if readers is None else asdict(entry) | {"readers": readers}
-    if not invocation.answered(known):
-        print_facts(_facts(entry) | {_who(each): _when(each) for each in readers or ()})
+    facts = entry if readers is None else asdict(entry) | {"readers": readers}
+    if not invocation.answered(facts):
+        print_facts(_facts(entry) | {_reader_name(each): _read_times(each) for each in readers or ()})
 
 
 def _readers(source: "SyncSource", entry: "Entry") -> "list[Reader] | None":
@@ -41,12 +41,12 @@ def _readers(source: "SyncSource", entry: "Entry") -> "list[Reader] | None":
         return None
 
 
-def _who(reader: "Reader") -> str:
+def _reader_name(reader: "Reader") -> str:
     where = "looked at by" if reader.on_page else "read by"
     return f"{where} {reader.name or 'no key'}"
 
 
-def _when(reader: "Reader") -> str:
+def _read_times(reader: "Reader") -> str:
     first, last = instant(reader.first_read), instant(reader.last_read)
     return last if first == last else f"{last}, first {first}"
 

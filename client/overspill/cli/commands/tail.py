@@ -40,7 +40,7 @@ def tail(
 
     With `-f`, go on with the new output of a live capture as it comes. A broken connection is made again.
     """
-    start, count = tail_of(lines, least=0 if follow else 1)
+    start, count = tail_of(lines, minimum=0 if follow else 1)
     if follow:
         if start is not None and start > 1:
             raise click.BadParameter("-f goes with a number of lines, or with +1", param_hint="--lines")

@@ -20,17 +20,17 @@ _MAX_LOOKED_AT = 1_000
 _SECTIONS = (
     Column("LINES", is_number=True),
     Column("EXIT", is_number=True, usual="0"),
-    Column("COMMAND", least=8),
+    Column("COMMAND", min_width=8),
 )
 _COLUMNS = (
     Column("CAPTURE"),
-    Column("NAME", least=6),
+    Column("NAME", min_width=6),
     Column("STATE", rank=1, usual="live"),
     Column("STARTED", is_number=True, rank=5),
     Column("ACTIVE", is_number=True, rank=2),
     Column("SIZE", is_number=True, rank=4),
-    Column("SESSION", least=8, rank=6),
-    Column("COMMAND", least=8, rank=3),
+    Column("SESSION", min_width=8, rank=6),
+    Column("COMMAND", min_width=8, rank=3),
 )
 
 

@@ -21,8 +21,8 @@ def _sort(text: str) -> str:
     return names[text.lower()]
 
 
-def _columns(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-    return [each for each in (NAME, *FIGURES) if each.startswith(begun)]
+def _columns(_context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
+    return [each for each in (NAME, *FIGURES) if each.startswith(prefix)]
 
 
 _Since = Annotated[

@@ -86,8 +86,14 @@ async def run_command(folder: Path) -> str:
 
 def _environment() -> dict[str, str]:
     """Return the environment without variables that would change a test run."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COLUMNS"))}
-    return kept | {"LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COLUMNS"))
+    }
+    return environment | {
+        "LC_ALL": "C",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
 
 
 def _search(folder: Path, pattern: str) -> Iterator[str]:

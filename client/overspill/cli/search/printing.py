@@ -89,13 +89,13 @@ class MatchPrinter:
         before, after = self._query.around
         numbers = {line.number for line in found}
         matches = [line.number for line in found if line.is_match]
-        wanted = {
+        needed = {
             near
             for number in matches
             for near in range(number - before, number + after + 1)
             if self._last_number < near <= total
         }
-        missing = (_NumberedLine(number, "-", self._line_of(number)) for number in wanted - numbers)
+        missing = (_NumberedLine(number, "-", self._line_of(number)) for number in needed - numbers)
         return sorted([*found, *missing])
 
     def _new_lines(self, found: Sequence[_NumberedLine], *, is_last: bool) -> Iterator[_NumberedLine]:
@@ -104,10 +104,10 @@ class MatchPrinter:
         The end of a page waits until the next page shows which of its lines match too.
         """
         new = [line for line in found if line.number > self._last_number]
-        kept = [line for line in self._waiting_lines if not new or line.number < new[0].number]
+        waiting = [line for line in self._waiting_lines if not new or line.number < new[0].number]
         last = 0 if is_last else max((at for at, line in enumerate(new, 1) if line.is_match), default=0)
         self._waiting_lines = [] if is_last else new[last:]
-        yield from kept
+        yield from waiting
         yield from new if is_last else new[:last]
 
     def _print_backwards(self, lines: Sequence[str]) -> None:

@@ -79,10 +79,10 @@ class PrintedSearch:
 
     def _lines_left(self, found: int) -> int:
         """Return how many more lines may be found. A count goes to the end unless `-m` says how far."""
-        most = self.query.max_matches
-        if self.query.everything or (self.query.count and most is None):
+        limit = self.query.max_matches
+        if self.query.everything or (self.query.count and limit is None):
             return _PAGE_MATCHES
-        return (_DEFAULT_MATCHES if most is None else most) - found
+        return (_DEFAULT_MATCHES if limit is None else limit) - found
 
     def _on_the_wire(self) -> dict[str, Any]:
         """Return the arguments of `Client.grep`, without those of the page."""
@@ -103,18 +103,18 @@ class PrintedSearch:
 
     def _counted(self, found: int) -> int:
         """Return the count, but no more than `-m` allows, as `grep -c -m NUM` does."""
-        most = self.query.max_matches
-        if most is None or self.query.everything or found < most:
+        limit = self.query.max_matches
+        if limit is None or self.query.everything or found < limit:
             return found
         self.cursor = None
-        return most
+        return limit
 
     def words(self) -> list[str]:
         """Return the words of the command that goes on."""
         query = self.query
-        most = ["--all"] if query.everything else ["-m", str(query.max_matches or _DEFAULT_MATCHES)]
+        limit_words = ["--all"] if query.everything else ["-m", str(query.max_matches or _DEFAULT_MATCHES)]
         patterns = [word for pattern in self._patterns for word in ("-e", pattern)]
-        return ["grep", *query.words(), *most, "--cursor", str(self.cursor), *patterns, self.ref]
+        return ["grep", *query.words(), *limit_words, "--cursor", str(self.cursor), *patterns, self.ref]
 
     def _printer(self, invocation: Invocation, source: Any) -> MatchPrinter:
         """Return the printer. Raises `CommandFailure` if `-o` cannot find what the pattern matches."""
@@ -143,9 +143,9 @@ class PrintedSearch:
             return None
 
 
-def _whole_line(source: Any, ref: str, number: int, **how: Any) -> str:
+def _whole_line(source: Any, ref: str, number: int, **options: Any) -> str:
     """Return a line of a capture. An answer to a search has only the beginning of a long one."""
-    pages = text_pages(source, ref, source.lines(ref, number, number, **how), **how)
+    pages = text_pages(source, ref, source.lines(ref, number, number, **options), **options)
     content = "".join(page.content for page in islice(pages, _MAX_ANSWERS_PER_LINE))
     return content.removesuffix("\n")
 
@@ -155,8 +155,8 @@ def targets(first: str, second: str | None, patterns: Sequence[str]) -> tuple[st
     if patterns and second is None:
         return first, patterns
     if patterns or second is None:
-        wanted = "a handle alone, since -e gives the pattern" if patterns else "a handle and a pattern"
-        raise CommandFailure(f"give {wanted}: overspill grep cap_... PATTERN", ExitCode.USAGE)
+        expected = "a handle alone, since -e gives the pattern" if patterns else "a handle and a pattern"
+        raise CommandFailure(f"give {expected}: overspill grep cap_... PATTERN", ExitCode.USAGE)
     if is_handle(first):
         return first, [second]
     if is_handle(second):

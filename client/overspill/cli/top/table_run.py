@@ -81,7 +81,7 @@ def _span(window: int) -> dict[str, Any]:
 
 def _step(window: int) -> int:
     """Return the length, in seconds, of the shortest buckets that are kept for the window."""
-    return next((step for step, kept in STEPS.items() if window <= kept), max(STEPS))
+    return next((step for step, window_kept in STEPS.items() if window <= window_kept), max(STEPS))
 
 
 def _end_with(number: int) -> None:

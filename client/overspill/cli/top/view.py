@@ -97,7 +97,7 @@ class View:
     def _columns(self) -> list[Column]:
         name, *others = map(self._marked, (NAME, *FIGURES), self._titles)
         return [
-            Column(name, least=8, rank=1),
+            Column(name, min_width=8, rank=1),
             *(
                 Column(title, is_number=True, rank=each.rank + 2, usual="")
                 for title, each in zip(others, FIGURES.values(), strict=True)

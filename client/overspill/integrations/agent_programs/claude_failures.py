@@ -26,8 +26,8 @@ _LONGEST_COMMAND: Final = 1_000
 
 def after_failure(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return how to run the command of the event so that its output is kept; nothing if it was not cut."""
-    given, error = event.get("tool_input"), event.get("error")
-    command = given.get("command") if isinstance(given, dict) else None
+    tool_input, error = event.get("tool_input"), event.get("error")
+    command = tool_input.get("command") if isinstance(tool_input, dict) else None
     if event.get("tool_name") != SHELL or not isinstance(command, str) or not isinstance(error, str):
         return {}
     if not _CUT.search(error):

@@ -25,9 +25,9 @@ _OTHERS_BYTES: Final = 9_000
 
 def before_tool_use(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the command of a PreToolUse event in `overspill run`; nothing for another event."""
-    given = event.get("tool_input")
-    given = given if isinstance(given, dict) else {}
-    command = given.get("command")
+    tool_input = event.get("tool_input")
+    tool_input = tool_input if isinstance(tool_input, dict) else {}
+    command = tool_input.get("command")
     if event.get("hook_event_name") != "PreToolUse" or not isinstance(command, str) or not command.strip():
         return {}
     if event.get("tool_name") != "Bash" or _runs_ours(command):
@@ -38,7 +38,7 @@ def before_tool_use(event: Mapping[str, Any]) -> dict[str, Any]:
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "allow",
-            "updatedInput": {**given, "command": _run_by_overspill(command, event)},
+            "updatedInput": {**tool_input, "command": _run_by_overspill(command, event)},
         }
     }
 
@@ -59,8 +59,8 @@ def _runs_ours(command: str) -> bool:
 def _run_by_overspill(command: str, event: Mapping[str, Any]) -> str:
     """Return the command line that runs `command` in a shell, and stores its output if it is long."""
     names = {"--call-id": event.get("tool_use_id"), "--session": event.get("session_id")}
-    known = {name: str(value) for name, value in names.items() if value and str(value).isprintable()}
-    options = [word for pair in known.items() for word in pair]
+    facts = {name: str(value) for name, value in names.items() if value and str(value).isprintable()}
+    options = [word for pair in facts.items() for word in pair]
     model = event.get("model")
     is_known = not isinstance(model, str) or model.startswith(_OF_OPENAI)
     limit = [] if is_known else ["--max-bytes", str(_OTHERS_BYTES)]

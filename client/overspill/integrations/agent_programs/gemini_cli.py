@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def after_tool(guard: Guard, event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to an AfterTool event: the notice, if the result is a text that is too long."""
-    given = event.get("tool_response")
-    response: dict[str, Any] = given if isinstance(given, dict) else {}
+    value = event.get("tool_response")
+    response: dict[str, Any] = value if isinstance(value, dict) else {}
     text = _text(response.get("llmContent"))
     if event.get("hook_event_name") != "AfterTool" or text is None:
         return {}

@@ -72,8 +72,8 @@ class SettingsFile(TextFile):
         """Return the text with other settings: the same text if they are equal, else in the same style."""
         if settings == self.settings:
             return self.text
-        known = _INDENT.search(self.text)
-        indent = known[1] if known else _DEFAULT_INDENT
+        match = _INDENT.search(self.text)
+        indent = match[1] if match else _DEFAULT_INDENT
         return f"{json.dumps(settings, indent=indent, ensure_ascii=False)}\n"
 
 
@@ -102,8 +102,10 @@ def _parsed(text: str) -> dict[str, Any]:
     except RecursionError:
         raise WrongSettings("it is nested too deeply") from None
     except ValueError as error:
-        why = "it has comments, which would be lost" if _COMMENT.search(text) else f"it is not JSON: {error}"
-        raise WrongSettings(why) from error
+        reason = (
+            "it has comments, which would be lost" if _COMMENT.search(text) else f"it is not JSON: {error}"
+        )
+        raise WrongSettings(reason) from error
     if not isinstance(found, dict):
         raise WrongSettings("the settings are not a JSON object")
     return found

@@ -45,10 +45,10 @@ class Directives(Struct, frozen=True):
     @classmethod
     def read(cls, metadata: Any) -> Directives:
         """Return the directives in a session's metadata. What is missing or damaged is off."""
-        kept = metadata.get(METADATA) if isinstance(metadata, Mapping) else None
-        if not isinstance(kept, Mapping):
+        stored = metadata.get(METADATA) if isinstance(metadata, Mapping) else None
+        if not isinstance(stored, Mapping):
             return cls()
-        return cls(**{name: kept.get(name) is True for name in NAMES})
+        return cls(**{name: stored.get(name) is True for name in NAMES})
 
     def write(self, metadata: MutableMapping[str, Any]) -> None:
         """Keep the directives in a session's metadata, as values that can be written as JSON."""
@@ -65,11 +65,11 @@ class Directives(Struct, frozen=True):
         """
         found, permitted = self.fields(), set(allowed)
         end = 0
-        while given := _DIRECTIVE.match(message, end):
-            name, state = given[1].lower(), (given[2] or "on").lower()
+        while match := _DIRECTIVE.match(message, end):
+            name, state = match[1].lower(), (match[2] or "on").lower()
             if name in permitted or state == "off":
                 found[name] = state == "on"
-            end = given.end()
+            end = match.end()
         return msgspec.structs.replace(self, **found), message[end:] if end else message
 
     @property

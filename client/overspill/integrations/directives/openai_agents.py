@@ -44,10 +44,10 @@ def directed(
     theirs = config.call_model_input_filter
 
     async def thinking(data: Any) -> ModelInputData:
-        made = data.model_data if theirs is None else theirs(data)
-        made = await made if inspect.isawaitable(made) else made
+        changed = data.model_data if theirs is None else theirs(data)
+        changed = await changed if inspect.isawaitable(changed) else changed
         prompt: Any = {"role": "system", "content": THINK_PROMPT}
-        return ModelInputData(input=[prompt, *made.input], instructions=made.instructions)
+        return ModelInputData(input=[prompt, *changed.input], instructions=changed.instructions)
 
     return message, dataclasses.replace(config, call_model_input_filter=thinking)
 

@@ -67,8 +67,8 @@ class DirectivesCapability(AbstractCapability[Any]):
         directives, text = self.directives(ctx).after(str(ctx.prompt), allowed=self._allowed)
         if text == part.content:
             return part
-        known = self._sessions.get(ctx.conversation_id or "")
-        metadata = dict(known) if isinstance(known, dict) else {}
+        stored = self._sessions.get(ctx.conversation_id or "")
+        metadata = dict(stored) if isinstance(stored, dict) else {}
         directives.write(metadata)
         self._sessions[ctx.conversation_id or ""] = metadata
         return dataclasses.replace(part, content=text)

@@ -47,5 +47,9 @@ class RequestHeaders:
 
     def _of_arguments(self, call: Request) -> dict[str, str]:
         arguments = call.params.get("arguments")
-        known = self._of_tools.get(call.tool) if call.method == CALL else None
-        return mcp_param_headers(known, arguments) if known and isinstance(arguments, dict) else {}
+        schema_headers = self._of_tools.get(call.tool) if call.method == CALL else None
+        return (
+            mcp_param_headers(schema_headers, arguments)
+            if schema_headers and isinstance(arguments, dict)
+            else {}
+        )

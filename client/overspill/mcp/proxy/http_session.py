@@ -74,22 +74,22 @@ class HttpSession:
         if _HEADER not in answer.headers:
             return False
         self.id = answer.headers[_HEADER]
-        told = _copy(first, _INITIALIZED)
-        told.headers[_HEADER] = self.id
-        await (await self._send(told)).aread()
+        initialized = _copy(first, _INITIALIZED)
+        initialized.headers[_HEADER] = self.id
+        await (await self._send(initialized)).aread()
         return True
 
 
 def _copy(request: httpx2.Request, content: bytes) -> httpx2.Request:
-    kept = {name: value for name, value in request.headers.items() if name.lower() != "content-length"}
+    headers = {name: value for name, value in request.headers.items() if name.lower() != "content-length"}
     return httpx2.Request(
-        request.method, request.url, headers=kept, content=content, extensions=request.extensions
+        request.method, request.url, headers=headers, content=content, extensions=request.extensions
     )
 
 
 def _is_first(request: httpx2.Request) -> bool:
     try:
-        asked: Any = json.loads(request.content)
+        message: Any = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):
         return False
-    return isinstance(asked, dict) and asked.get("method") == "initialize"
+    return isinstance(message, dict) and message.get("method") == "initialize"

@@ -47,9 +47,9 @@ _MANY = msgspec.json.Decoder(list[Raw])
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
-def id_key(given: Any) -> Key:
+def id_key(request_id: Any) -> Key:
     """Return an id as a key of a dict. A value that cannot be an id gets a key that no request has."""
-    return type(given), given if isinstance(given, int | float | str) else None
+    return type(request_id), request_id if isinstance(request_id, int | float | str) else None
 
 
 def messages(line: bytes) -> Iterator[tuple[bytes, Message]]:
@@ -85,16 +85,16 @@ def _routed(found: Any) -> Message:
     """Return a message that is parsed. Raises `NotAMessage`, or `ValidationError` for a wrong member."""
     if not isinstance(found, dict):
         raise NotAMessage
-    kept = {name: found[name] for name in ("id", "method") if name in found}
-    known = msgspec.convert(kept, Message)
+    fields = {name: found[name] for name in ("id", "method") if name in found}
+    message = msgspec.convert(fields, Message)
     parts = {name: Raw(json.dumps(found[name]).encode()) for name in _PARTS if name in found}
-    return msgspec.structs.replace(known, **parts)
+    return msgspec.structs.replace(message, **parts)
 
 
 def _of_members(written: dict[str, bytes]) -> Message:
-    known = msgspec.convert(_readable(written, "id", "method"), Message)
+    message = msgspec.convert(_readable(written, "id", "method"), Message)
     parts = {name: Raw(written[name]) for name in _PARTS if name in written}
-    return msgspec.structs.replace(known, **parts)
+    return msgspec.structs.replace(message, **parts)
 
 
 def _readable(written: dict[str, bytes], *names: str) -> dict[str, Any]:
@@ -155,13 +155,13 @@ def request_of(message: Message) -> Request:
     return Request(message.id, message.method, {} if message.params is UNSET else _params(message.params))
 
 
-def _params(given: Raw) -> dict[str, Any]:
+def _params(raw: Raw) -> dict[str, Any]:
     """Return the readable part of a request's parameters."""
     try:
-        return parsed(given)
+        return parsed(raw)
     except NotAMessage:
         with suppress(ValueError):
-            written = members(bytes(given))
+            written = members(bytes(raw))
             return _readable(written, *written)
     return {}
 

@@ -40,17 +40,17 @@ class OpenRequests:
     def __contains__(self, key: Key) -> bool:
         return key in self._open
 
-    def answered(self, given: Any) -> Request | None:
+    def answered(self, request_id: Any) -> Request | None:
         """Return the request that a message with this id answers, for the first time or once more."""
-        keys = list(similar_keys(given))
+        keys = list(similar_keys(request_id))
         for key in keys:
             if key in self._open:
                 return self._close(key)
         return next((self._closed[key] for key in keys if key in self._closed), None)
 
-    def give_up(self, given: Any) -> None:
+    def give_up(self, request_id: Any) -> None:
         """Note that the client wants no answer to a request. One may be under way."""
-        for key in similar_keys(given):
+        for key in similar_keys(request_id):
             if key in self._open:
                 self._close(key)
                 return
@@ -66,14 +66,18 @@ class OpenRequests:
         return request
 
 
-def similar_keys(given: Any) -> Iterator[Key]:
+def similar_keys(request_id: Any) -> Iterator[Key]:
     """Yield the key of an id, then keys that clients treat as the same: the official ones treat "1" as 1."""
-    yield id_key(given)
-    if isinstance(given, int):
-        yield id_key(str(given))
-    elif isinstance(given, str | float):
+    yield id_key(request_id)
+    if isinstance(request_id, int):
+        yield id_key(str(request_id))
+    elif isinstance(request_id, str | float):
         with suppress(ValueError, OverflowError):  # a text that is no number, or a number without end
-            yield id_key(int(given) if isinstance(given, str) and given.isdecimal() else _whole(float(given)))
+            yield id_key(
+                int(request_id)
+                if isinstance(request_id, str) and request_id.isdecimal()
+                else _whole(float(request_id))
+            )
 
 
 def _whole(number: float) -> int | float:

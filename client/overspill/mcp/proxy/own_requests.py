@@ -28,17 +28,17 @@ class OwnRequests:
 
     async def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         """Return the result of a request, or None if there is none in time."""
-        given = f"overspill-{secrets.token_hex(8)}"
+        request_id = f"overspill-{secrets.token_hex(8)}"
         answer: asyncio.Future[dict[str, Any] | None] = asyncio.get_running_loop().create_future()
-        self._waiting[id_key(given)] = answer
-        self._send(encoded({"jsonrpc": "2.0", "id": given, "method": method, "params": params}))
+        self._waiting[id_key(request_id)] = answer
+        self._send(encoded({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}))
         try:
             async with asyncio.timeout(_SECONDS):
                 return await answer
         except TimeoutError:
             return None
         finally:
-            self._waiting.pop(id_key(given), None)
+            self._waiting.pop(id_key(request_id), None)
 
     def take(self, message: Message) -> bool:
         """Return whether a message of the server answers one of these requests; take it if it does."""

@@ -128,14 +128,14 @@ class Relay:
                 }
                 self._begin(self._send(raw, message, rewrites))
 
-    def server_ended(self, why: str) -> None:
+    def server_ended(self, reason: str) -> None:
         """Answer every request that is under way with an error. Cancel our own reads."""
         self._own_requests.end()
         for task in self._reading_calls.values():
             task.cancel()
-        error = {"code": _SERVER_ENDED, "message": why}
-        for given in [*self._open_requests.end(), *(key[1] for key in self._reading_calls)]:
-            self._to_client(encoded({"jsonrpc": "2.0", "id": given, "error": error}))
+        error = {"code": _SERVER_ENDED, "message": reason}
+        for request_id in [*self._open_requests.end(), *(key[1] for key in self._reading_calls)]:
+            self._to_client(encoded({"jsonrpc": "2.0", "id": request_id, "error": error}))
 
     async def finish(self) -> None:
         """Wait until every result that has come is sent on. The guard may hold a result to store it."""
@@ -224,9 +224,9 @@ class Relay:
     async def _with_rewritten(self, line: bytes, name: str, member: Raw, rewrite: Rewrite) -> bytes:
         """Return the message with a member rewritten. If it cannot be, it stays."""
         try:
-            given = value_or_text(member)
-            new = await rewrite(given)
-            return line if new is given else with_member(line, name, text_only(name, new))
+            member_value = value_or_text(member)
+            new = await rewrite(member_value)
+            return line if new is member_value else with_member(line, name, text_only(name, new))
         except Exception:  # noqa: BLE001  (the boundary: the proxy never breaks a connection)
             _log.warning("a message of the server passes as it came", exc_info=True)
             return line
@@ -255,7 +255,7 @@ class Relay:
         return {**state, **new} if any(state[name] is not new[name] for name in new) else state
 
     async def _guarded(self, call: Request | None, result: Any) -> Any:
-        known = self._known(call)
+        known = self._open_call(call)
         if known is None:
             return result
         if isinstance(result, dict) and isinstance(result.get("structuredContent"), dict | list):
@@ -263,10 +263,10 @@ class Relay:
         return await known.result(result)
 
     async def _shortened(self, call: Request | None, error: Any) -> Any:
-        known = self._known(call)
+        known = self._open_call(call)
         return error if known is None else await known.error(error)
 
-    def _known(self, call: Request | None) -> GuardedCall | None:
+    def _open_call(self, call: Request | None) -> GuardedCall | None:
         """Return a call for the guard, or None for one whose result stays whole."""
         if call is None or call.is_from_program or call.tool in self._choices.whole:
             return None

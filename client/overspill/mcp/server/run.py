@@ -77,8 +77,8 @@ class _CallerCheck:
 
 def _caller(scope: Scope) -> tuple[str, tuple[str, int] | None, tuple[str, int]]:
     """Return the token that a request has, and the addresses that it comes from and goes to."""
-    given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-    kind, _, token = given.partition(" ")
+    authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+    kind, _, token = authorization.partition(" ")
     return token.strip() if kind.lower() == "bearer" else "", scope["client"], scope["server"]
 
 

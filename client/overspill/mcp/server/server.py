@@ -57,18 +57,18 @@ def _tools(guard: Guard, watches: Watches) -> dict[str, Any]:
         return {tool.name: tool for tool in hosts.tools(client_name_of(context.session))}
 
     async def list_tools(context: ServerRequestContext[Any], _: Any) -> types.ListToolsResult:
-        known = [definition(tool, context.protocol_version) for tool in offered(context).values()]
-        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in known])
+        tools = [definition(tool, context.protocol_version) for tool in offered(context).values()]
+        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in tools])
 
     async def call_tool(
-        context: ServerRequestContext[Any], asked: types.CallToolRequestParams
+        context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         tools = offered(context)
-        if asked.name not in tools:
-            raise MCPError(types.INVALID_PARAMS, f"no tool {asked.name!r}: there are {', '.join(tools)}")
-        work = tools[asked.name].acall(asked.arguments)
-        wanted = waited_for(asked.name, asked.arguments)
-        answer = await reporting(work, _report(context), watches, wanted)
+        if params.name not in tools:
+            raise MCPError(types.INVALID_PARAMS, f"no tool {params.name!r}: there are {', '.join(tools)}")
+        work = tools[params.name].acall(params.arguments)
+        capture = waited_for(params.name, params.arguments)
+        answer = await reporting(work, _report(context), watches, capture)
         return types.CallToolResult.model_validate(_with_links(answer, context.protocol_version))
 
     return {"on_list_tools": list_tools, "on_call_tool": call_tool}
@@ -78,17 +78,17 @@ def _resources(inspecting: AgentTool, listing: AgentTool, watches: Watches) -> d
     """Return the handlers of requests about resources, by the names that `Server` gives them."""
 
     async def list_resources(
-        _: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None
+        _: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return await resources.page(listing, None if asked is None else asked.cursor)
+        return await resources.page(listing, None if params is None else params.cursor)
 
     async def list_templates(_: ServerRequestContext[Any], __: Any) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=resources.templates())
 
     async def read_resource(
-        context: ServerRequestContext[Any], asked: types.ReadResourceRequestParams
+        context: ServerRequestContext[Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        work = resources.read(inspecting, str(asked.uri))
+        work = resources.read(inspecting, str(params.uri))
         return await reporting(work, _report(context), watches)
 
     return {
@@ -100,11 +100,11 @@ def _resources(inspecting: AgentTool, listing: AgentTool, watches: Watches) -> d
 
 def _subscriptions(watches: Watches) -> dict[str, Any]:
     """Return the handlers of subscriptions, by the names that `Server` gives them."""
-    known = Subscriptions(watches)
+    subscriptions = Subscriptions(watches)
     return {
-        "on_subscribe_resource": known.subscribe,
-        "on_unsubscribe_resource": known.unsubscribe,
-        "on_subscriptions_listen": known.listen,
+        "on_subscribe_resource": subscriptions.subscribe,
+        "on_unsubscribe_resource": subscriptions.unsubscribe,
+        "on_subscriptions_listen": subscriptions.listen,
     }
 
 

@@ -40,10 +40,10 @@ class Subscriptions:
         self._watches = watches
 
     async def subscribe(
-        self, context: ServerRequestContext[Any], asked: types.SubscribeRequestParams
+        self, context: ServerRequestContext[Any], params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         """Send news of a resource to this connection from now on. Raises `MCPError`."""
-        uri = str(asked.uri)
+        uri = str(params.uri)
         capture = resources.capture_of(uri)
         subscribed = self._of_connection(context)
         if uri not in subscribed:
@@ -62,39 +62,39 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def unsubscribe(
-        self, context: ServerRequestContext[Any], asked: types.UnsubscribeRequestParams
+        self, context: ServerRequestContext[Any], params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Stop the news of a resource on this connection."""
-        subscription = self._of_connection(context).pop(str(asked.uri), None)
+        subscription = self._of_connection(context).pop(str(params.uri), None)
         if subscription is not None:
             await subscription.end()
         return types.EmptyResult()
 
     async def listen(
-        self, context: ServerRequestContext[Any], asked: types.SubscriptionsListenRequestParams
+        self, context: ServerRequestContext[Any], params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Send news of resources on this request until the client ends it. Only captures have news."""
         bus = InMemorySubscriptionBus()
-        wanted = asked.notifications.resource_subscriptions or []
-        if len(wanted) > MAX_SUBSCRIPTIONS:
+        uris = params.notifications.resource_subscriptions or []
+        if len(uris) > MAX_SUBSCRIPTIONS:
             raise MCPError(
                 types.INVALID_PARAMS, f"a request has at most {MAX_SUBSCRIPTIONS} resource subscriptions"
             )
-        async with self._subscribed(wanted, lambda uri: bus.publish(ResourceUpdated(uri))) as known:
-            honored = types.SubscriptionFilter(resource_subscriptions=known)
-            kept = asked.model_copy(update={"notifications": honored})
-            return await ListenHandler(bus)(context, kept)
+        async with self._subscribed(uris, lambda uri: bus.publish(ResourceUpdated(uri))) as accepted:
+            honored = types.SubscriptionFilter(resource_subscriptions=accepted)
+            honored_params = params.model_copy(update={"notifications": honored})
+            return await ListenHandler(bus)(context, honored_params)
 
     @asynccontextmanager
     async def _subscribed(self, uris: Sequence[str], tell: Tell) -> AsyncIterator[list[str]]:
         """Send news of captures within the block. Yield the addresses that are of captures."""
-        known = [uri for uri in dict.fromkeys(uris) if _is_capture(uri)]
+        accepted = [uri for uri in dict.fromkeys(uris) if _is_capture(uri)]
         async with AsyncExitStack() as stack:
-            subscriptions = [_Subscription(self._watches, resources.capture_of(uri), uri) for uri in known]
+            subscriptions = [_Subscription(self._watches, resources.capture_of(uri), uri) for uri in accepted]
             for subscription in subscriptions:
                 stack.push_async_callback(subscription.end)
             await asyncio.gather(*(subscription.begin(tell) for subscription in subscriptions))
-            yield known
+            yield accepted
 
     def _of_connection(self, context: ServerRequestContext[Any]) -> dict[str, _Subscription]:
         """Return the subscriptions of a connection, which end with it."""
