@@ -81,6 +81,7 @@ async def test_health_is_answered_to_an_address_that_has_its_share(service: Serv
     async with connected(service, MOST // 2, "127.0.0.1"):
         assert await status(service, "/healthz") == 200
         assert await status(service, path_of(b"x"), data=b"x") == 503
+    assert f"your address has the {MOST // 2} connections that one address may have" in service.logged()
 
 
 async def test_a_trusted_proxy_may_have_all_connections(tmp_path: Path) -> None:

@@ -151,7 +151,10 @@ def _require_connection(request: web.Request, exchange: Exchange) -> None:
     """Raise `OutOfResources` if the connection is reserved for health checks."""
     connections = exchange.service.connections
     if connections.is_reserved(request.transport) and exchange.route not in HEALTH:
-        error = OutOfResources(f"all of {connections.limit} connections are taken; try again in a moment")
+        taken = f"all of {connections.limit} connections are taken"
+        if not connections.is_full:
+            taken = f"your address has the {connections.share} connections that one address may have"
+        error = OutOfResources(f"{taken}; try again in a moment")
         error.failure_name = "connections"
         raise error
 
