@@ -18,6 +18,7 @@ from overspill.previews.notice_facts import Facts
 from overspill.reading.text import is_utf8
 from overspill.shapes.envelope import Envelope, joined
 from overspill.shapes.examination import examine
+from overspill.shapes.sender import Sender
 from overspill.shapes.shape import Shape
 from overspill.shapes.writer import as_text, text_of
 from overspill.text.encoding import encode
@@ -90,7 +91,10 @@ def test_a_little_besides_makes_no_data_of_a_block() -> None:
         "extras": {"signature": "x" * 9_000},
     }
 
-    assert shape_of([block]).body == "hello"
+    found = examine([block], sender=Sender.HOST)
+    assert found is not None
+    assert found.body == "hello"
+    assert str(shape_of([block]).body).startswith("hello\n{\n")
 
 
 def shape_of(result: Any) -> Shape:
@@ -126,7 +130,7 @@ def test_what_has_no_text_of_a_tool_passes_through(result: Any) -> None:
 def test_a_message_that_no_tool_made_passes_through_where_one_may_come() -> None:
     message = {"role": "user", "content": "hi"}
 
-    assert examine(message, keeps_messages=True) is None
+    assert examine(message, sender=Sender.HOST) is None
     assert examine(message) is not None
 
 

@@ -18,6 +18,7 @@ from overspill.previews.notice_forms import is_notice, notices_among
 from overspill.shapes.envelope import Envelope
 from overspill.shapes.examination import examine
 from overspill.shapes.field_copies import Unchangeable
+from overspill.shapes.sender import Sender
 from overspill.shapes.shape import Shape
 
 from tests import notices
@@ -166,7 +167,7 @@ def test_of_a_users_turn_in_a_conversation_only_the_tool_results_are_touched() -
         ],
     }
 
-    found = examine(turn, keeps_messages=True)
+    found = examine(turn, sender=Sender.HOST)
     assert found is not None
     assert found.body == f"{LONG}\n{LONG}"
     assert found.replaced(NOTICE)["content"] == [

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from overspill.shapes.sender import Sender
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
@@ -27,7 +29,7 @@ class Call(NamedTuple):
 _DIRECT: Final = "direct"
 _CALL: Final[ContextVar[Call | None]] = ContextVar("overspill_call", default=None)
 _BYPASS: Final[ContextVar[bool]] = ContextVar("overspill_bypass", default=False)
-_OF_TOOL: Final[ContextVar[bool]] = ContextVar("overspill_of_tool", default=False)
+_SENDER: Final[ContextVar[Sender]] = ContextVar("overspill_sender", default=Sender.HOST)
 
 
 def current() -> Call | None:
@@ -70,23 +72,23 @@ def bypassing() -> AbstractContextManager[None]:
     return _set_in_block(_BYPASS, True)
 
 
-def take_is_of_tool() -> bool:
-    """Return whether what a guard gets now surely comes from a tool.
+def take_sender() -> Sender:
+    """Return who hands over what a guard gets now: a host, unless a block says otherwise.
 
-    That holds for this output alone: a tool that yields runs while it is read, and may be a host itself.
+    The block holds for this output alone: a tool that yields runs while it is read, and may be a host itself.
     """
-    found = _OF_TOOL.get()
-    if found:
-        _OF_TOOL.set(False)
+    found = _SENDER.get()
+    if found is not Sender.HOST:
+        _SENDER.set(Sender.HOST)
     return found
 
 
-def guarding_tool() -> AbstractContextManager[None]:
+def guarding_tool(sender: Sender = Sender.TOOL) -> AbstractContextManager[None]:
     """Let the one `Guard.process` in the block guard what it gets, whatever that looks like: it is a tool's.
 
     For adapters, which know that. A host may give `process` any message of its conversation.
     """
-    return _set_in_block(_OF_TOOL, True)
+    return _set_in_block(_SENDER, sender)
 
 
 @contextmanager

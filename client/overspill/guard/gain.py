@@ -65,7 +65,7 @@ def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
 
     Bytes always count. Lines and tokens count if the output exceeds the `limits` in them.
     """
-    found = examine(value, keeps_messages=output.keeps_messages)
+    found = examine(value, sender=output.sender)
     if found is None:
         return True
     if found.size > int(output.size * (1 - least)):

@@ -13,7 +13,7 @@ from overspill.delivery.storage import Storage
 from overspill.execution import pacing, threads
 from overspill.execution.waiting import run_sync
 from overspill.guard import argument_checks, call_context, output_capture, turn
-from overspill.guard.call_context import guarding_tool, take_is_of_tool
+from overspill.guard.call_context import guarding_tool, take_sender
 from overspill.guard.executors import ASYNC, SYNC
 from overspill.guard.output import name_text
 from overspill.guard.partial_updates import clamp_update
@@ -169,10 +169,10 @@ class Guard:
             if quick is not None:
                 return quick
         await pacing.wait_to_begin()
-        may_be_message = not take_is_of_tool()
+        sender = take_sender()
         output = self._pipeline.intake.output(
             ASYNC, result, name_text(tool), policy, call_id, session, status
-        )._replace(matches_dropped=matches_dropped, is_printed=is_printed, may_be_message=may_be_message)
+        )._replace(matches_dropped=matches_dropped, is_printed=is_printed, sender=sender)
         if is_async_chunk_iterator(result):
             return await GuardedStream(self._pipeline, output).read_to_end_async()
         if is_chunk_iterator(result):
@@ -200,10 +200,10 @@ class Guard:
             quick = self._pipeline.quick(result, tool, session, matches_dropped)
             if quick is not None:
                 return quick
-        may_be_message = not take_is_of_tool()
+        sender = take_sender()
         output = self._pipeline.intake.output(
             SYNC, result, name_text(tool), policy, call_id, session, status
-        )._replace(matches_dropped=matches_dropped, is_printed=is_printed, may_be_message=may_be_message)
+        )._replace(matches_dropped=matches_dropped, is_printed=is_printed, sender=sender)
         if is_async_chunk_iterator(result):
             return GuardedStream(self._pipeline, output._replace(executor=ASYNC)).guard_lazily()
         if is_chunk_iterator(result):

@@ -8,6 +8,7 @@ from overspill.guard import call_context
 from overspill.guard.executors import SYNC
 from overspill.live.ports import Beginning
 from overspill.previews.remembered import Previews
+from overspill.shapes.sender import Sender
 from overspill.shapes.status import status_of
 from overspill.spools.store_request import Origin
 from overspill.text.rendering import printable
@@ -29,7 +30,7 @@ class Output(NamedTuple):
     Its caller waits through `executor`. `guard` is the number of its guard. `previews` are those that were
     tried of it. A call id that `is_minted` was made up here. `assignment` is the cohort of its session in an
     experiment. `live` is what the service may have of it already. A model is shown `str(result)` of what
-    `is_printed`. What `may_be_message` passes if it looks like a message that no tool made.
+    `is_printed`. If a host is its `sender`, it passes if it looks like a message that no tool made.
     """
 
     executor: Executor
@@ -47,7 +48,7 @@ class Output(NamedTuple):
     assignment: Assignment | None = None
     live: Beginning | None = None
     is_printed: bool = False
-    may_be_message: bool = False
+    sender: Sender = Sender.TOOL
 
     @property
     def flow(self) -> Hashable:

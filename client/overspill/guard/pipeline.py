@@ -113,7 +113,7 @@ class Pipeline:
         """
         above: bytes | None = None
         try:
-            shape = examine(output.result, is_printed=output.is_printed, keeps_messages=output.may_be_message)
+            shape = examine(output.result, is_printed=output.is_printed, sender=output.sender)
             above = await _oversized(output, shape)
             verdict = None if shape is None else await self._verdict(output, shape)
             if shape is None or verdict is None:

@@ -14,6 +14,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.examination import examine
 from overspill.shapes.field_copies import Unchangeable
 from overspill.shapes.masked_copy import masked_copy
+from overspill.shapes.sender import Sender
 from overspill.shapes.stream_shapes import StreamShape
 from overspill.text.measure import extent_of
 from overspill.text.reasons import one_safe_line
@@ -79,7 +80,7 @@ def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
         value=value,
         outcome=made.outcome,
         bytes_before=extent.size,
-        bytes_after=shape.passed + text_bytes(value, keeps_messages=shape.keeps_messages),
+        bytes_after=shape.passed + text_bytes(value, shape.sender),
         lines=extent.lines,
         reason=one_safe_line(reason(error)),
         matches_dropped=output.matches_dropped,
@@ -87,9 +88,9 @@ def lost(output: Output, shape: Shape, error: Exception) -> Guarded:
     )
 
 
-def text_bytes(value: Any, *, keeps_messages: bool = False) -> int:
-    """Return the bytes of all text in `value`, 0 if it has none; `keeps_messages` as in `examine`."""
-    shape = examine(value, keeps_messages=keeps_messages)
+def text_bytes(value: Any, sender: Sender = Sender.TOOL) -> int:
+    """Return the bytes of all text in `value`, 0 if it has none; `sender` as in `examine`."""
+    shape = examine(value, sender=sender)
     return 0 if shape is None else shape.size
 
 
@@ -106,5 +107,5 @@ def _shows_it_still(value: Any, spill: Spill) -> bool:
     """Return whether a copy is still too long: a class may show text that is in none of its fields."""
     if spill.is_small or not isinstance(spill.shape, Envelope):
         return False
-    size = text_bytes(value, keeps_messages=spill.shape.keeps_messages)
+    size = text_bytes(value, spill.shape.sender)
     return size > max(spill.policy.limits(spill.origin.tool).max_bytes, spill.shape.size * _MAX_SHOWN)

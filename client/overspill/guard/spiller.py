@@ -150,7 +150,7 @@ class Spiller:
             value=value,
             outcome=stored.outcome,
             bytes_before=max(spill.size, spill.shape.size),
-            bytes_after=spill.shape.passed + text_bytes(value, keeps_messages=spill.shape.keeps_messages),
+            bytes_after=spill.shape.passed + text_bytes(value, spill.shape.sender),
             capture=made.id or None,
             lines=spill.lines,
             reason=one_safe_line(stored.reason) if stored.reason else None,

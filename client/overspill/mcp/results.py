@@ -17,6 +17,7 @@ from overspill.mcp.tool_names import ToolNames
 from overspill.mcp.valid_results import valid
 from overspill.previews.notice_marks import is_marked, rewritten
 from overspill.shapes.replacing import with_texts
+from overspill.shapes.sender import Sender
 from overspill.wire import Outcome
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class GuardedCall:
         if tool not in foreign.exempt and may_have_many(result):
             fewer = await threads.run(with_few_blocks, result, fitting_chars(own_policy.limits(tool)))
         call_id, session = self.request.call_id, self.session
-        with guarding_tool():
+        with guarding_tool(Sender.MCP_SERVER):
             found = await self.guard.process(
                 fewer, tool=tool, call_id=call_id, session=session, policy=policy
             )

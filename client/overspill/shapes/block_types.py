@@ -57,7 +57,7 @@ OTHER_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
 """Blocks without text, and the fields of which a dict has one: rows of data have a `type` as well."""
 SINGLE_BLOCKS: Final = TEXT_BLOCKS | {"image", "input_image", "image_url", "audio", "input_audio"}
 """Dicts of these types are blocks outside of a list as well. Dicts of other types may be any data there."""
-_OTHER_KINDS: Final = frozenset(
+OTHER_KINDS: Final = frozenset(
     {"binary", "image-url", "audio-url", "video-url", "document-url", "uploaded-file", "cache-point"}
 )
 _CLASSES: Final[Mapping[str, tuple[str, str]]] = {
@@ -72,7 +72,7 @@ KEYED_TEXT: Final = "text"
 KEYED_JSON: Final = "json"
 KEYED_TOOL_RESULT: Final = "toolResult"
 KEYED_RESPONSES: Final = frozenset({"functionResponse", "function_response"})
-_KEYED_MEDIA: Final = frozenset(
+KEYED_MEDIA: Final = frozenset(
     {"image", "audio", "video", "document", "inlineData", "inline_data", "fileData", "file_data"}
     | {"cachePoint", "s3Location"}
 )
@@ -81,7 +81,7 @@ _KEYED_CALLS: Final = frozenset(
     | {"reasoningContent", "guardContent"}
 )
 _KEYED: Final = frozenset({KEYED_TEXT, KEYED_JSON, KEYED_TOOL_RESULT, *KEYED_RESPONSES}) | (
-    _KEYED_MEDIA | _KEYED_CALLS
+    KEYED_MEDIA | _KEYED_CALLS
 )
 _BESIDE_KEY: Final = frozenset(
     {"citations", "citationsContent", "thought", "thoughtSignature", "thought_signature"}
@@ -145,7 +145,7 @@ def is_block(item: Any) -> bool:
         return isinstance(get(item, "text"), str)
     if type_ in TEXT_FIELDS and isinstance(get(item, TEXT_FIELDS[type_]), (str, list, tuple)):
         return True
-    if not isinstance(item, Mapping) and type_ in _OTHER_KINDS:
+    if not isinstance(item, Mapping) and type_ in OTHER_KINDS:
         return True
     found = [get(item, name) for name in OTHER_BLOCKS.get(type_, ())]
     return any(each is not None and not isinstance(each, (list, tuple)) for each in found)

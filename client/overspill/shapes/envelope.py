@@ -172,7 +172,7 @@ class Envelope(Shape):
             remaining = left_beside(remaining, stays, lines)
             room = room._replace(max_bytes=0) if fills else left_beside(room, stays, lines)
         narrowed = Envelope(self._result, self.parts, chosen, remaining)
-        narrowed.keeps_messages = self.keeps_messages
+        narrowed.sender = self.sender
         return narrowed if chosen and narrowed.is_enough(limits) else self
 
     def is_enough(self, limits: Limits) -> bool:

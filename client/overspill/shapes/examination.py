@@ -12,6 +12,7 @@ from overspill.shapes.envelope import Envelope
 from overspill.shapes.exceptions import ExceptionShape
 from overspill.shapes.fields import Part
 from overspill.shapes.parts import parts_of_tool, parts_with_text
+from overspill.shapes.sender import Sender
 from overspill.shapes.single_values import BinaryShape, PrintedShape, TextShape, UnreadableShape
 from overspill.text import measure
 from overspill.text.limits import with_room_for
@@ -38,19 +39,17 @@ _SHAPE_FIELDS: Final = frozenset({"content", "type", "parts"})
 """A dict with none of these fields is data, unless one field shows that it is a block."""
 
 
-def examine(result: Any, *, is_printed: bool = False, keeps_messages: bool = False) -> Shape | None:
+def examine(result: Any, *, is_printed: bool = False, sender: Sender = Sender.TOOL) -> Shape | None:
     """Return the shape of `result`; None if it passes as it is: a number, or an opaque object.
 
     `is_printed`: a model is shown `str(result)`, and that may be another text than it holds.
-    `keeps_messages`: it may be a message that no tool made, which passes too.
+    Of a `sender` that is a host, it may be a message that no tool made, which passes too.
     Never raises. An object whose methods raise has the shape of a short description, and passes.
     """
     if type(result) is str:
         return TextShape(result)
     try:
-        return (_printed_otherwise(result) if is_printed else None) or _examined(
-            result, keeps_messages=keeps_messages
-        )
+        return (_printed_otherwise(result) if is_printed else None) or _examined(result, sender)
     except Exception as error:  # noqa: BLE001  (foreign methods: whatever they raise)
         return UnreadableShape(unprintable(result, error))
 
@@ -111,7 +110,7 @@ def _printed_otherwise(result: Any) -> Shape | None:
     return None if is_same else TextShape(text)
 
 
-def _examined(result: Any, *, keeps_messages: bool) -> Shape | None:
+def _examined(result: Any, sender: Sender) -> Shape | None:
     for kinds, shape in _SHAPES:
         if isinstance(result, kinds):
             return shape(result)
@@ -119,25 +118,25 @@ def _examined(result: Any, *, keeps_messages: bool) -> Shape | None:
         if isinstance(result, int) and result.bit_length() > _SHORT_NUMBER_BITS:
             return PrintedShape(result, str(printable_number(result)))
         return None
-    found = _parts_of(result, parts_with_text if keeps_messages else parts_of_tool)
-    if found is None and keeps_messages and is_other_message(result):
+    found = _parts_of(result, sender)
+    if found is None and sender is Sender.HOST and is_other_message(result):
         return None
     if found is None:
         return _without_parts(result)
-    return _envelope(result, found, keeps_messages=keeps_messages) if found else None
+    return _envelope(result, found, sender) if found else None
 
 
-def _envelope(result: Any, parts: list[Part], *, keeps_messages: bool) -> Envelope:
+def _envelope(result: Any, parts: list[Part], sender: Sender) -> Envelope:
     shape = Envelope(result, parts)
-    shape.keeps_messages = keeps_messages
+    shape.sender = sender
     return shape
 
 
-def _parts_of(result: Any, find: Callable[[Any], list[Part] | None]) -> list[Part] | None:
+def _parts_of(result: Any, sender: Sender) -> list[Part] | None:
     if type(result) is dict and _is_data(result):
         return None
     try:
-        return find(result)
+        return parts_with_text(result) if sender is Sender.HOST else parts_of_tool(result, sender)
     except Exception:  # noqa: BLE001  (foreign objects within: what they raise is shown in their place)
         return None
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
 from itertools import islice
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from overspill.text.rendering import COLLECTIONS, TEXTS, field_names, printable
@@ -69,7 +70,7 @@ def as_data(value: Any) -> Any:
     """Return the JSON value for a value whose class can have no other."""
     if is_a(value, Enum):
         return value.value
-    return str(value) if is_a(value, Decimal) else value
+    return printable(value) if is_a(value, (Decimal, PurePath, BaseException)) else value
 
 
 def names_of(value: Any) -> list[str] | None:

@@ -107,6 +107,11 @@ def _plain_weights(parts: list[tuple[Any, Any]]) -> list[Weight]:
 
 def _is_kept(step: Any, part: Any, *, inside_picture: bool) -> bool:
     """Return whether `part` stays at any size: ids, and the data of pictures."""
-    if isinstance(step, str) and step in ID_FIELDS:
-        return isinstance(part, str) and len(part) <= _MAX_ID_CHARS
-    return inside_picture and is_payload(part)
+    return is_id(step, part) or (inside_picture and is_payload(step, part))
+
+
+def is_id(step: Any, part: Any) -> bool:
+    """Return whether `part` is an id that programs rely on."""
+    return (
+        isinstance(step, str) and step in ID_FIELDS and isinstance(part, str) and len(part) <= _MAX_ID_CHARS
+    )

@@ -45,11 +45,11 @@ def _opening(value: Any, step: Any, open_: list[_OpenContainer], inside: set[int
     if type(value) in _SHORT_SCALARS or (type(value) is str and len(value) < LONG_TEXT_CHARS):
         return compact_json(value)
     if type(value) is str:
-        return "" if is_inside_picture and is_payload(value) else value
+        return "" if is_inside_picture and is_payload(step, value) else value
     if id(value) in inside:
         return compact_json(f"<{type(value).__name__} that holds itself>")
     try:
-        is_data = is_inside_picture and is_payload(value)
+        is_data = is_inside_picture and is_payload(step, value)
         items = None if is_data else items_of(value)
         if items is None:
             return _single(value, is_payload=is_data)

@@ -7,12 +7,16 @@ from typing import Any, Final
 
 from overspill.shapes import extra_fields
 from overspill.shapes.carriers import STRUCTURED_FIELDS
+from overspill.shapes.long_fields import is_of_framework
+from overspill.text.rendering import is_plain_container, plain_stats
 
 _SIMPLE_MESSAGES: Final = frozenset({"tool", "function", None})
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "kind", "content", *STRUCTURED_FIELDS})
 _CONVERSE_RESULT: Final = frozenset({"toolUseId", "status", "content"})
 _MCP_RESULT: Final = frozenset({"content", "isError", "structuredContent", "_meta", "resultType"})
 _TEXT_BLOCK: Final = frozenset({"type", "text"})
+_SHORT_CHARS: Final = 200
+_FEW_VALUES: Final = 50
 
 
 def lone_text_of(message: Any) -> str | None:
@@ -38,6 +42,7 @@ def lone_text_of(message: Any) -> str | None:
         is_message = words <= _SIMPLE_MESSAGES and words != {None} and "kind" not in fields
         has_more = more or (own is dict and not fields.keys() <= extra_fields.RESULT_FIELDS)
         has_more = has_more or any(fields.get(name) is not None for name in STRUCTURED_FIELDS)
+        has_more = has_more or not (is_of_framework(own) or _are_short(fields, "content"))
     except Exception:  # noqa: BLE001  (a foreign metaclass or attribute: whatever it raises)
         return None
     return text if type(text) is str and is_message and not has_more else None
@@ -67,7 +72,8 @@ def _lone_block_of(result: dict[str, Any]) -> str | None:
         return None
     block = content[0]
     text = block.get("text") if type(block) is dict and len(block) == 1 else None
-    return text if type(text) is str and result["toolUseId"] else None
+    is_short = len(result["toolUseId"]) <= _SHORT_CHARS and _are_short({"status": result["status"]})
+    return text if type(text) is str and result["toolUseId"] and is_short else None
 
 
 def _lone_mcp_text_of(result: dict[str, Any]) -> str | None:
@@ -78,7 +84,23 @@ def _lone_mcp_text_of(result: dict[str, Any]) -> str | None:
         return None
     text, structured = block["text"], result.get("structuredContent")
     is_same = structured is None or (type(structured) is dict and structured == {"result": text})
-    return text if type(text) is str and is_same else None
+    is_alone = is_same and _are_short(result, "content", "structuredContent")
+    return text if type(text) is str and is_alone else None
+
+
+def _are_short(fields: dict[str, Any], *but: str) -> bool:
+    """Return whether each other field is empty, a flag, a short text, or small data."""
+    for name, field in fields.items():
+        if not field or field is True or name in but:
+            continue
+        if len(field) > _SHORT_CHARS if type(field) is str else not _is_small(field):
+            return False
+    return True
+
+
+def _is_small(data: Any) -> bool:
+    found = plain_stats(data, _FEW_VALUES) if is_plain_container(data) else None
+    return found is not None and found.chars <= _SHORT_CHARS
 
 
 @lru_cache(maxsize=256)

@@ -21,21 +21,19 @@ from overspill.shapes.carriers import (
     is_tool_return,
     is_turn_of_results,
 )
-from overspill.shapes.data_view import size_within
-from overspill.shapes.fields import FieldPath, Part, get, parts_of, text_field
+from overspill.shapes.fields import FieldPath, Part, get, text_field
+from overspill.shapes.long_fields import with_long_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from overspill.shapes.sender import Sender
 
 _MESSAGES: Final = "messages"
 _PAIR: Final = 2
 _MAX_DEPTH: Final = 8
 """No protocol nests blocks deeper than this."""
 _MAX_PARTS: Final = 1_000_000
-_MAX_FIELDS: Final = 1_000
-_LONG_BYTES: Final = 1_000
-_UNSEEN: Final = frozenset({"_meta"})
-"""Fields that MCP shows to no model."""
 
 
 _PartOrSize: TypeAlias = Part | int
@@ -55,16 +53,18 @@ def parts_with_text(result: Any) -> list[Part] | None:
     return None if found is None else _listed(found)
 
 
-def parts_of_tool(result: Any) -> list[Part] | None:
+def parts_of_tool(result: Any, sender: Sender) -> list[Part] | None:
     """Return the parts of a tool's result. Nothing in it is a message of others, whatever it looks like.
 
-    If it looks like a message, the parts are those of its content blocks, and its other long fields.
+    If it looks like a message, the parts are those of its content blocks. Other long fields are parts too.
     """
     if is_other_message(result) or is_turn_of_results(result):
-        return _in_message(result)
-    found = parts_with_text(result)
-    is_of_turns = found is not None and any(map(is_turn_of_results, listed(result)))
-    return None if is_of_turns else found
+        found = _in_message(result)
+    else:
+        found = parts_with_text(result)
+    if found is None or any(map(is_turn_of_results, listed(result))):
+        return None
+    return with_long_fields(result, found, sender)
 
 
 def _in_message(message: Any) -> list[Part] | None:
@@ -73,15 +73,7 @@ def _in_message(message: Any) -> list[Part] | None:
         return parts_with_text(message) if has_identity(message) and not is_turn_of_results(message) else None
     if isinstance(message, tuple):  # its fields have numbers
         return None
-    found = _listed(_in_any(get(message, held), (held,)))
-    if found is not None:
-        others = [(name, field) for name, field in parts_of(message, _MAX_FIELDS) or () if name != held]
-        found += [Part((name,), field) for name, field in others if _is_long(name, field)]
-    return found
-
-
-def _is_long(name: Any, field: Any) -> bool:
-    return name not in _UNSEEN and size_within(field, _LONG_BYTES) > _LONG_BYTES
+    return _listed(_in_any(get(message, held), (held,)))
 
 
 def _listed(found: Iterator[_PartOrSize]) -> list[Part] | None:

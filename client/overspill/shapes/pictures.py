@@ -11,7 +11,13 @@ _PICTURES: Final = frozenset(
     | {"inlineData", "inline_data", "fileData", "file_data"}
 )
 _MIN_PAYLOAD_CHARS: Final = 256
-_BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\r\n")
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\r\n"
+DATA_FIELDS: Final = frozenset(
+    {"data", "source", "url", "image_url", "input_audio", "base64", "base64_data", "base64_image", "bytes"}
+    | {"file", "file_data", "resource", "blob", "image", "audio", "video", "document"}
+    | {"inlineData", "inline_data", "fileData", "file_data"}
+)
+"""Fields that hold binary data, or what holds that."""
 
 
 def is_picture(holder: Any, step: Any, *, is_inside: bool) -> bool:
@@ -21,10 +27,12 @@ def is_picture(holder: Any, step: Any, *, is_inside: bool) -> bool:
     )
 
 
-def is_payload(part: Any) -> bool:
-    """Return whether `part` is binary data, as bytes, base64 or a `data:` URL."""
+def is_payload(step: Any, part: Any) -> bool:
+    """Return whether a field of a picture is its binary data, as bytes, base64 or a `data:` URL."""
+    if step not in DATA_FIELDS:
+        return False
     if is_a(part, (bytes, bytearray)):
         return True
     if not is_a(part, str) or len(part) < _MIN_PAYLOAD_CHARS:
         return False
-    return part.startswith("data:") or _BASE64.issuperset(part[:_MIN_PAYLOAD_CHARS].encode())
+    return part.startswith("data:") or (part.isascii() and not part.encode().translate(None, _BASE64))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
+from overspill.shapes.sender import Sender
 from overspill.text import measure
 from overspill.text.limits import exceeds
 
@@ -31,8 +32,8 @@ class Shape(ABC):
     """The rest of some limits for the notice, if a part of the output stays beside it or has passed."""
     passed: int = 0
     """Bytes of a stream that were in the conversation before it was too long."""
-    keeps_messages: bool = False
-    """Whether messages in it that no tool made stay, and count for nothing."""
+    sender: Sender = Sender.TOOL
+    """Who handed it over. Of a host, messages in it that no tool made stay, and count for nothing."""
     missing: str = ""
     """Why the body is not all of a stream; empty if it is."""
 
