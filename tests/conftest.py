@@ -12,6 +12,8 @@ from tests import bytecode, dev_group
 
 GARBAGE_AFTER = 10_000
 """Objects that are new when the garbage collector looks for garbage: fourteen times as many as usual."""
+PROCESSES_A_CORE = 3
+MAX_PROCESSES = 8
 
 gc.disable()  # until all tests are collected: nothing of them is garbage
 dev_group.install()
@@ -30,7 +32,6 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="overspill-tests-")
 os.environ["OVERSPILL_KEY_FILE"] = f"{_FOLDER.name}/local-key"
 
 pytest_plugins = [
-    "tests.parallel",
     "tests.leaks",
     "tests.servers.balancer",
     "tests.servers.overspill",
@@ -39,6 +40,14 @@ pytest_plugins = [
     "tests.servers.faulty_proxy",
     "tests.servers.tracing",
 ]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run tests: so many that no core is idle while some of them wait.
+
+    Each of them takes about a gigabyte, with its servers.
+    """
+    return min(MAX_PROCESSES, PROCESSES_A_CORE * (os.cpu_count() or 1))
 
 
 def pytest_collection_finish() -> None:

@@ -20,7 +20,7 @@ def install() -> None:
     its owner's. Raises `CalledProcessError` where uv fails; it says why on stderr.
     """
     uv = os.environ.get("UV")
-    if uv:
+    if uv and "PYTEST_XDIST_WORKER" not in os.environ:
         subprocess.run(
             [uv, "sync", "--quiet", "--locked", "--inexact", "--active", "--group", "dev"],
             cwd=ROOT,

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 STREAMS: Final = 3
-PID_BYTES: Final = 10
-"""The length of what comes before the exit code in the pipe of a process's status."""
-_REQUEST_BYTES: Final = 1 << 20
+REQUEST_BYTES: Final = 1 << 20
 _MAX_DESCRIPTORS: Final = 1024
 _NOT_FLUSHED: Final = 120
 """The exit code of a Python that could not write the last of its output."""
@@ -65,7 +63,7 @@ def _serve(connection: socket.socket, listener: socket.socket) -> _Program | Non
     while True:
         ready, _, _ = select.select([connection.fileno(), listener.fileno(), woken], [], [])
         if woken in ready:
-            os.read(woken, _REQUEST_BYTES)
+            os.read(woken, REQUEST_BYTES)
             _report(statuses)
         if listener.fileno() in ready:
             asked, _ = listener.accept()
@@ -73,7 +71,7 @@ def _serve(connection: socket.socket, listener: socket.socket) -> _Program | Non
             asked = connection
         else:
             continue
-        data, descriptors, _, _ = socket.recv_fds(asked, _REQUEST_BYTES, STREAMS + 1)
+        data, descriptors, _, _ = socket.recv_fds(asked, REQUEST_BYTES, STREAMS + 1)
         if not data:
             if asked is connection:
                 _end_all(statuses)
@@ -85,10 +83,9 @@ def _serve(connection: socket.socket, listener: socket.socket) -> _Program | Non
             for known in (connection, listener, asked):
                 known.detach()
             return _become(json.loads(data), descriptors)
-        # Many processes may ask over the connection: the answer to each is in its own pipe of the status.
+        asked.send(str(pid).encode())
+        # The answer to a stub is the exit code on its connection.
         statuses[pid] = descriptors.pop() if asked is connection else asked.detach()
-        with suppress(BrokenPipeError):  # of one that was killed
-            os.write(statuses[pid], b"%0*d" % (PID_BYTES, pid))
         for each in descriptors:
             os.close(each)
 

@@ -25,9 +25,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from tests.servers.forking import PID_BYTES, STREAMS
+from tests.servers.forking import REQUEST_BYTES, STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -73,26 +73,14 @@ class Piped(NamedTuple):
 
 
 class Launcher:
-    """Owns the process that forks. It is started on first use, and ends when this process does.
-
-    Processes that fork from this one afterwards share it, and it ends with the last of them.
-    """
-
-    _made: ClassVar[list[Launcher]] = []
+    """Owns the process that forks. It is started on first use, and ends when this process does."""
 
     def __init__(self, package: str, *others: str) -> None:
-        self._made.append(self)
         self._package, self._others = package, others
         self._environment = dict(os.environ)
         self._connection: socket.socket | None = None
         self._lock = threading.Lock()
         self._address = ""
-
-    @classmethod
-    def start_all(cls) -> None:
-        """Start those that were made until now, and wait for none of them."""
-        for each in cls._made:
-            each._connected()
 
     def command(self, *words: str) -> list[str]:
         """What others start: a small process that has the package forked on its streams, and ends as it does.
@@ -218,10 +206,11 @@ class Launcher:
         status, theirs = os.pipe()
         with self._lock:
             connection = self._connected()
-        socket.send_fds(connection, [json.dumps(request).encode()], [*streams, theirs])
+            socket.send_fds(connection, [json.dumps(request).encode()], [*streams, theirs])
+            pid = int(connection.recv(REQUEST_BYTES))
         for each in (*streams, theirs):
             os.close(each)
-        return Forked(int(os.read(status, PID_BYTES)), status)
+        return Forked(pid, status)
 
     def _connected(self) -> socket.socket:
         if self._connection is None:
@@ -230,7 +219,7 @@ class Launcher:
 
     def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._folder = folder = tempfile.TemporaryDirectory(prefix="launcher-")
+        folder = tempfile.TemporaryDirectory(prefix="launcher-")
         self._address = f"{folder.name}/socket"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(self._address)
