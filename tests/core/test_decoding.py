@@ -230,12 +230,12 @@ TINY = {
 @pytest.mark.parametrize(("encoding", "member"), [(name, each) for name in TINY for each in TINY[name]])
 @pytest.mark.parametrize("step", [100, 64 * 1024])
 def test_a_body_of_many_members_without_content_is_refused(encoding: str, member: bytes, step: int) -> None:
-    body = member * 10_000
+    body = member * 15_000
 
     with pytest.raises(DamagedEncoding, match=rf"the {encoding} body has more than \d+ parts") as refusal:
         decode(encoding, body, step)
 
-    assert 4096 < int(str(refusal.value).split()[6]) < 8192
+    assert 4096 < int(str(refusal.value).split()[6]) < 12_000
 
 
 @pytest.mark.parametrize("encoding", TINY)
@@ -244,7 +244,7 @@ def test_a_body_may_have_some_members_without_content(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", TINY)
-@pytest.mark.parametrize("part", [bytes(1024), LOG[:1024], LOG[:80]], ids=["zeros", "log", "lines"])
+@pytest.mark.parametrize("part", [bytes(1024), LOG[:1024], LOG[:40]], ids=["zeros", "log", "lines"])
 def test_a_body_may_have_any_number_of_members_with_content(encoding: str, part: bytes) -> None:
     member = zstandard.compress(part) if encoding == "zstd" else gzip.compress(part)
 

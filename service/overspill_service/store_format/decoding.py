@@ -37,7 +37,7 @@ MAX_HEADER_SIZE: Final = 18
 """The most bytes of a zstd frame's header, magic number included (RFC 8878, section 3.1.1.1)."""
 FREE_MEMBERS: Final = 4096
 """Members that any body may have. Even an empty one takes as much time as a thousand bytes of content."""
-MEMBER_ENCODED: Final = 64
+MEMBER_ENCODED: Final = 32
 MEMBER_DECODED: Final = 1024
 """A body may have one more member for so many bytes of it, and for so many bytes of its content."""
 GZIP_ONLY: Final = zlib.MAX_WBITS | 16
