@@ -100,9 +100,9 @@ async def settle(
     await keyring.restore()
     mode = await keyring.mode()
     has_keys = bool(settings.jwt_issuer or directory.has_keys or await keyring.keys())
-    wanted = _wanted(mode, anonymous=settings.anonymous, has_keys=has_keys)
-    if wanted is not None and wanted is not mode:
-        await keyring.choose(wanted)
+    new_mode = _mode_to_choose(mode, anonymous=settings.anonymous, has_keys=has_keys)
+    if new_mode is not None and new_mode is not mode:
+        await keyring.choose(new_mode)
         mode = await keyring.mode()  # a first key may have come meanwhile
     if settings.anonymous and mode is AccessMode.CLOSED:
         log.warning(
@@ -115,7 +115,7 @@ async def settle(
     _require_safe(settings, is_open=is_open, has_keys=has_keys)
 
 
-def _wanted(mode: AccessMode | None, *, anonymous: bool | None, has_keys: bool) -> AccessMode | None:
+def _mode_to_choose(mode: AccessMode | None, *, anonymous: bool | None, has_keys: bool) -> AccessMode | None:
     """Return the choice that holds from now on. Keys and settings close a service; no setting reopens it."""
     if has_keys and mode in (None, AccessMode.UNTIL_KEY):
         return AccessMode.CLOSED

@@ -105,9 +105,9 @@ def require_folder(settings: Settings) -> None:
     try:
         FileStore(folder, threads=1).prepare()
     except OSError as error:
-        known = failure(error, f"the folder {folder}", folder)
+        service_error = failure(error, f"the folder {folder}", folder)
         raise SettingError(
-            f"store: {known or f'the folder {folder} cannot be used: {error.strerror}'}"
+            f"store: {service_error or f'the folder {folder} cannot be used: {error.strerror}'}"
         ) from error
 
 

@@ -18,14 +18,14 @@ def main(arguments: Sequence[str] | None = None, imported: Callable[[], None] = 
 
     `imported` is called before the command begins. It is not called for help.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         try:
-            options = vars(parser().parse_args(given))
+            options = vars(parser().parse_args(words))
             from overspill_service.dispatch import run_command  # noqa: PLC0415  (who asks for help waits less)
 
             imported()
-            return run_command(options, given)
+            return run_command(options, words)
         finally:
             _flush_output()
     except OSError as error:  # of an import, or of standard output: all others have been answered

@@ -43,8 +43,8 @@ WRITE_ELSEWHERE = frozenset({"backup", "copy", "keys hash"})
 log = logging.getLogger("overspill_service.start")
 
 
-def run_command(options: dict[str, Any], given: list[str]) -> int:
-    """Run the command of parsed arguments, which were `given` so. Return the exit code of `main`."""
+def run_command(options: dict[str, Any], words: list[str]) -> int:
+    """Run the command of parsed arguments, which were `words` before. Return the exit code of `main`."""
     command = options.pop("command")
     flags = {name: value for name, value in options.items() if value is not None}
     try:
@@ -53,7 +53,7 @@ def run_command(options: dict[str, Any], given: list[str]) -> int:
         if command != "work":
             for sentence in unknown_variables(os.environ):
                 log.warning(sentence)
-        return _run(command, settings, options, given)
+        return _run(command, settings, options, words)
     except SettingError as error:
         return fail(str(error), USAGE_ERROR)
     except (ServiceError, OSError) as error:
@@ -75,7 +75,7 @@ def _back_end_of(settings: Settings, error: Exception) -> str:
     return ""
 
 
-def _run(command: str, settings: Settings, options: dict[str, Any], given: list[str]) -> int:
+def _run(command: str, settings: Settings, options: dict[str, Any], words: list[str]) -> int:
     flags = {name: value for name, value in options.items() if value is not None}
     reread = partial(load, flags, os.environ)
     if command in {"serve", "work"}:
@@ -88,7 +88,7 @@ def _run(command: str, settings: Settings, options: dict[str, Any], given: list[
         certificate_of(settings)
     match command:
         case "serve" if settings.workers > 1:
-            return _supervise(settings, given[1:])
+            return _supervise(settings, words[1:])
         case "serve":
             with listening_socket(settings) as listener, tracing.exporting():
                 run(serve(settings, listener, reread))
@@ -144,7 +144,7 @@ def _is_secret(flags: Mapping[str, Any], name: str) -> bool:
 
 def _without_secrets(arguments: list[str]) -> list[str]:
     """Return the arguments for workers. Secrets go to them in the environment: every user sees arguments."""
-    kept, words = [], iter(arguments)
+    others, words = [], iter(arguments)
     for word in words:
         flag, equals, value = word.partition("=")
         # Compared by its beginning, because argparse takes the beginning of a flag for the flag.
@@ -153,8 +153,8 @@ def _without_secrets(arguments: list[str]) -> list[str]:
             name = "OVERSPILL_" + _setting_of(secret).upper()
             os.environ[name] = value if equals else next(words, "")
         else:
-            kept.append(word)
-    return kept
+            others.append(word)
+    return others
 
 
 async def _run_workers(settings: Settings, listener: socket.socket, arguments: list[str]) -> int:

@@ -48,7 +48,7 @@ async def begin(catalog: Catalog, made: Entry, data: bytes) -> None:
     )
     if data:
         await catalog.append_live(
-            made.tenant, made.id, Append("me", 0, data, now), most=2**20, most_of_tenant=2**20
+            made.tenant, made.id, Append("me", 0, data, now), limit=2**20, tenant_limit=2**20
         )
 
 

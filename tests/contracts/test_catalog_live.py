@@ -38,7 +38,7 @@ async def begun(catalog: Catalog, number: int = 1) -> Entry:
 async def append(
     catalog: Catalog, capture: str, offset: int, data: bytes, *, now: float = NOW, **limits: int
 ) -> tuple[int, ...]:
-    limits = {"most": PLENTY, "most_of_tenant": PLENTY, **limits}
+    limits = {"limit": PLENTY, "tenant_limit": PLENTY, **limits}
     return await catalog.append_live(TENANT, capture, Append("me", offset, data, now), **limits)
 
 
@@ -106,7 +106,7 @@ async def test_another_producer_and_an_unknown_capture_are_told_apart(catalog: C
     made = await begun(catalog)
 
     foreign = await catalog.append_live(
-        TENANT, made.id, Append("you", 0, b"x", NOW), most=PLENTY, most_of_tenant=PLENTY
+        TENANT, made.id, Append("you", 0, b"x", NOW), limit=PLENTY, tenant_limit=PLENTY
     )
 
     assert foreign.status is AppendStatus.OTHER_PRODUCER
@@ -140,15 +140,15 @@ async def test_the_buffers_of_a_capture_and_of_a_tenant_have_limits(catalog: Cat
     first, second = await begun(catalog, 1), await begun(catalog, 2)
     await append(catalog, first.id, 0, b"12345")
 
-    full = await append(catalog, first.id, 5, b"678", most=7)
-    all_full = await append(catalog, second.id, 0, b"678", most_of_tenant=7)
+    full = await append(catalog, first.id, 5, b"678", limit=7)
+    all_full = await append(catalog, second.id, 0, b"678", tenant_limit=7)
 
     assert full == (AppendStatus.CAPTURE_FULL, 5, 0)
     assert all_full == (AppendStatus.TENANT_FULL, 0, 0)
-    assert (await append(catalog, first.id, 5, b"", most=1))[0] is AppendStatus.DONE  # a sign of life
+    assert (await append(catalog, first.id, 5, b"", limit=1))[0] is AppendStatus.DONE  # a sign of life
 
 
-@pytest.mark.parametrize("limits", [{"most": 7}, {"most_of_tenant": 7}])
+@pytest.mark.parametrize("limits", [{"limit": 7}, {"tenant_limit": 7}])
 async def test_a_producer_that_is_refused_for_lack_of_room_is_heard(
     catalog: Catalog, limits: dict[str, int]
 ) -> None:
@@ -174,7 +174,7 @@ async def test_a_replaced_entry_takes_its_bytes_out_of_the_buffer(catalog: Catal
     assert (record.buffer, record.start, record.durable, record.accepted) == (b"890", 7, 7, 10)
     totals = await catalog.totals(TENANT)
     assert (totals.size, totals.stored_size, totals.metadata) == (7, 20, grown.metadata_size)
-    assert (await append(catalog, made.id, 10, b"12345", most_of_tenant=8))[0] is AppendStatus.DONE
+    assert (await append(catalog, made.id, 10, b"12345", tenant_limit=8))[0] is AppendStatus.DONE
 
 
 async def test_a_read_leaves_out_more_than_its_caller_has_room_for(catalog: Catalog) -> None:
@@ -182,8 +182,8 @@ async def test_a_read_leaves_out_more_than_its_caller_has_room_for(catalog: Cata
     await append(catalog, made.id, 0, b"12345")
     await append(catalog, made.id, 5, b"67890")
     found = {
-        (since, most): await catalog.live(TENANT, made.id, since=since, most=most)
-        for since, most in ((0, 9), (0, 10), (8, 1), (8, 2), (12, 0), (0, 0))
+        (since, limit): await catalog.live(TENANT, made.id, since=since, limit=limit)
+        for since, limit in ((0, 9), (0, 10), (8, 1), (8, 2), (12, 0), (0, 0))
     }
 
     buffers = {asked: record.buffer for asked, record in found.items() if record is not None}
@@ -346,7 +346,7 @@ async def test_a_removed_capture_leaves_nothing(catalog: Catalog) -> None:
     assert await catalog.live(TENANT, made.id) is None
     assert await catalog.due(NOW, 10) == []
     other = await begun(catalog, 2)
-    assert (await append(catalog, other.id, 0, b"12345", most_of_tenant=5))[0] is AppendStatus.DONE
+    assert (await append(catalog, other.id, 0, b"12345", tenant_limit=5))[0] is AppendStatus.DONE
 
 
 async def test_what_is_live_of_a_tenant_is_added_up(catalog: Catalog) -> None:

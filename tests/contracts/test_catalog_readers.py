@@ -28,7 +28,7 @@ def note(name: str, at: float = NOW, *, of: Entry | None = None, on_page: bool =
 
 
 async def noted(catalog: Catalog, *notes: ReadNote, most: int = 0) -> None:
-    await catalog.note_readers(TENANT, notes, most=most)
+    await catalog.note_readers(TENANT, notes, max_bytes=most)
 
 
 async def names(catalog: Catalog, of: Entry | None = None) -> list[str]:
@@ -123,7 +123,7 @@ async def test_tenants_have_readers_of_their_own(catalog: Catalog) -> None:
     for each in (entry(), others):
         await catalog.commit(each, Quota())
     await noted(catalog, note("key"))
-    await catalog.note_readers(LONGEST_TENANT, [note("other", of=others)], most=0)
+    await catalog.note_readers(LONGEST_TENANT, [note("other", of=others)], max_bytes=0)
 
     assert await names(catalog) == ["key"]
     assert [each.name for each in await catalog.readers(LONGEST_TENANT, others.id)] == ["other"]

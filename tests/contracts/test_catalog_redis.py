@@ -290,7 +290,7 @@ async def test_a_removed_capture_leaves_no_key_but_its_tombstone_which_expires(
 ) -> None:
     async with opened(redis_url, tmp_path) as catalog:
         await catalog.commit(entry(), UNLIMITED)
-        await catalog.note_readers(TENANT, [NOTE], most=0)
+        await catalog.note_readers(TENANT, [NOTE], max_bytes=0)
         await catalog.remove(entry(), tombstone(entry()), keep=60)
 
     grave = key_names.capture(TENANT, entry().id).encode()
@@ -308,7 +308,7 @@ async def test_readers_that_are_damaged_in_redis_are_forgotten(
         await catalog.commit(entry(), UNLIMITED)
         redis_server.command("SET", key_names.readers(TENANT, entry().id), damaged)
         before = await catalog.readers(TENANT, entry().id)
-        await catalog.note_readers(TENANT, [NOTE], most=0)
+        await catalog.note_readers(TENANT, [NOTE], max_bytes=0)
         after = await catalog.readers(TENANT, entry().id)
 
     assert (before, [each.name for each in after]) == ([], ["key"])

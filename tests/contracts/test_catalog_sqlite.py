@@ -427,7 +427,7 @@ async def test_news_of_another_process_come_also_after_a_failure_of_any_kind(
     await other.open_live(
         TENANT, entry().id, LiveRecord(producer="me", accepted=0, start=0, durable=0, active=NOW)
     )
-    await other.append_live(TENANT, entry().id, Append("me", 0, b"x", NOW), most=1, most_of_tenant=1)
+    await other.append_live(TENANT, entry().id, Append("me", 0, b"x", NOW), limit=1, tenant_limit=1)
     await other.close()
 
     async with asyncio.timeout(PATIENCE):

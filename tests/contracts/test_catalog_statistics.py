@@ -217,7 +217,7 @@ HOSTILE: Final = [Cell("tool_outputs", f"{number:08}".ljust(256, "x"), "inline")
 
 def make_rooms_small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let 20 buckets of minutes have room for about ten hostile names each. Return the bytes of that."""
-    monkeypatch.setitem(ROOMS, MINUTES, (MINUTES.kept // MINUTES.seconds + 2) * 4200)
+    monkeypatch.setitem(ROOMS, MINUTES, (MINUTES.lifetime // MINUTES.seconds + 2) * 4200)
     return ROOMS[MINUTES]
 
 
@@ -248,7 +248,7 @@ async def test_what_expired_buckets_took_is_free_again(
     for minute in range(MINUTES.buckets):
         new = {cell._replace(tool=f"{minute:04}{cell.tool[4:]}"): 1 for cell in HOSTILE}
         await add(catalog, new, f"{minute}", now=NOON + 60 * minute)
-    later = NOON + 60 * MINUTES.buckets + MINUTES.kept
+    later = NOON + 60 * MINUTES.buckets + MINUTES.lifetime
     await add(catalog, dict.fromkeys(HOSTILE, 1), "later", now=later)
 
     found = await catalog.sums(TENANT, MINUTES, since=later, until=later + 60)
@@ -293,7 +293,7 @@ async def test_a_sum_takes_about_as_many_bytes_of_redis_as_are_charged(redis_url
 
 async def test_buckets_beyond_their_time_go(catalog: Catalog) -> None:
     await add(catalog, {GREP: 1}, "old")
-    later = NOON + max(each.kept + 2 * each.seconds for each in (MINUTES, QUARTERS))
+    later = NOON + max(each.lifetime + 2 * each.seconds for each in (MINUTES, QUARTERS))
     await add(catalog, {GREP: 1}, "new", now=later)
 
     if "sqlite" in type(catalog).__module__:  # Redis goes by its own clock

@@ -267,7 +267,7 @@ class Refused:
         self.credentials = store._bucket.credentials
         self.asked = Mock(return_value=None)
         self.now = 0.0
-        patch.setattr(self.credentials, "_asked", self.asked)
+        patch.setattr(self.credentials, "_fetched", self.asked)
         patch.setattr(credentials, "time", Mock(monotonic=lambda: self.now))
 
     async def questions(self, seconds: int) -> int:

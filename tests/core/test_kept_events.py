@@ -34,7 +34,7 @@ def test_many_streams_of_a_tenant_keep_little_each_and_those_of_others_stay() ->
 
 
 def test_of_all_tenants_the_one_with_the_most_gives_way() -> None:
-    kept = KeptEvents(of_tenant=50, most=70)
+    kept = KeptEvents(of_tenant=50, of_all=70)
     large, small = filled(kept, "large", 5), filled(kept, "small", 3)
 
     assert (len(large), len(small), kept.size) == (4, 3, 70)

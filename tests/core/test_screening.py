@@ -8,7 +8,7 @@ import pytest
 from overspill.redaction.redactor import Redactor
 from overspill_service.errors import SecretsFound
 from overspill_service.live.screening import BEFORE_BYTES
-from overspill_service.store_format.screening import taken
+from overspill_service.store_format.screening import decided_size
 
 from tests.redaction.corpus import Planted, planted
 
@@ -19,7 +19,7 @@ def accepted(content: bytes, cuts: list[int]) -> tuple[int, bool]:
     for cut in cuts:
         before = content[max(0, size - BEFORE_BYTES) : size]
         try:
-            size += taken("refuse", before, content[size:cut], is_last=cut == len(content))
+            size += decided_size("refuse", before, content[size:cut], is_last=cut == len(content))
         except SecretsFound:
             return size, True
     return size, False
@@ -48,5 +48,5 @@ def is_safe(planted_one: Planted, beginning: bytes) -> bool:
 def test_a_long_word_that_is_no_secret_is_accepted_but_for_its_end(is_last: bool) -> None:
     data = b"x" * 100_000
 
-    assert (taken("tag", b"", data, is_last=is_last) == len(data)) is is_last
-    assert taken("tag", b"", data, is_last=is_last) > len(data) - 10_000
+    assert (decided_size("tag", b"", data, is_last=is_last) == len(data)) is is_last
+    assert decided_size("tag", b"", data, is_last=is_last) > len(data) - 10_000

@@ -42,7 +42,7 @@ def test_other_tenants_clients_stay() -> None:
     noted(unsent, "greedy", *[40] * 10)
 
     assert not any(each.is_cut_off for each in modest)
-    assert unsent.total <= unsent.most
+    assert unsent.total <= unsent.limit
 
 
 def test_of_all_tenants_the_one_with_the_most_gives_back() -> None:

@@ -206,7 +206,7 @@ def test_names_beyond_the_bound_are_one() -> None:
 
 
 def test_one_tenants_tool_names_never_push_out_those_of_another() -> None:
-    names = ToolNames(reserved=2, most=5, shared=4)
+    names = ToolNames(reserved=2, limit=5, shared=4)
     hostile = [names("hostile", f"tool {number}") for number in range(100)]
     second = [names("second", f"tool {number}") for number in range(100)]
 

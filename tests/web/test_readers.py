@@ -169,10 +169,10 @@ class Told:
         self.batches: list[tuple[str, list[ReadNote], int]] = []
         self.fails = False
 
-    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
+    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, max_bytes: int) -> None:
         if self.fails:
             raise CatalogUnavailable("it does not answer")
-        self.batches.append((tenant, list(notes), most))
+        self.batches.append((tenant, list(notes), max_bytes))
 
     async def readers(self, tenant: str, capture: str) -> list[Any]:
         raise NotImplementedError

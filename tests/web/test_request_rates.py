@@ -61,7 +61,7 @@ def test_a_bucket_of_which_a_part_may_be_used_says_what_is_left_of_that_part() -
 
 
 def test_of_many_names_the_longest_unused_is_forgotten() -> None:
-    buckets = TokenBuckets("a", 1, 1, Clock(), most=2)
+    buckets = TokenBuckets("a", 1, 1, Clock(), max_keys=2)
     first = buckets.of("a")
     first.take()
     buckets.of("b")
@@ -74,7 +74,7 @@ def test_of_many_names_the_longest_unused_is_forgotten() -> None:
 
 def test_a_turn_comes_at_once_until_the_burst_is_used_and_then_one_after_the_other() -> None:
     clock = Clock()
-    turns = Turns(2, 3, 1.0, clock, most=10)
+    turns = Turns(2, 3, 1.0, clock, max_keys=10)
 
     assert [turns.take("a") for _ in range(6)] == [0, 0, 0, 0.5, 1.0, None]
     assert turns.take("b") == 0
@@ -393,7 +393,7 @@ async def test_who_has_no_key_waits_for_a_turn_and_health_and_tenants_do_not(
 ) -> None:
     api, _, quiet = limited
     monkeypatch.setattr(request_rates, "STRANGERS_SECONDS", 0.01)
-    api.service.rates._strangers = Turns(0.001, 2, 0.01, Clock(), most=10)
+    api.service.rates._strangers = Turns(0.001, 2, 0.01, Clock(), max_keys=10)
 
     statuses = [(await api.get(path)).status for _ in range(3)]
     refused = await api.get(path)

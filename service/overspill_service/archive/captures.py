@@ -239,13 +239,15 @@ class Captures:
             return entry
         counts_against_quota = is_young(self.archive, entry) and await self._catalog.is_complete()
         try:
-            given = await restore_entry(self.archive, entry, self.quota if counts_against_quota else Quota())
+            restored = await restore_entry(
+                self.archive, entry, self.quota if counts_against_quota else Quota()
+            )
         except (QuotaExceeded, CatalogIncomplete, CatalogUnavailable) as error:
             details = fields(tenant=self.tenant.name, capture=capture, cause=str(error))
             log.info("a capture is read without an entry", extra=details)
             return entry
         log.info("gave a capture its lost entry back", extra=fields(tenant=self.tenant.name, capture=capture))
-        return given
+        return restored
 
     async def with_completeness(self, lookup: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """Return what `lookup` finds, and whether the catalog was complete before and after it.

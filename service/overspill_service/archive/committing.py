@@ -226,8 +226,8 @@ def conflict(existing: Entry) -> IdConflict:
     if existing.is_live:
         return IdConflict(f"{existing.id} is live: its producer appends to it, and completes it")
     if existing.state is State.PARTIAL:
-        told = "content that begins with all of it completes it, in the same session; this does not"
-        return IdConflict(f"{existing.id} is partial: {told}")
+        advice = "content that begins with all of it completes it, in the same session; this does not"
+        return IdConflict(f"{existing.id} is partial: {advice}")
     return _other_content(existing)
 
 

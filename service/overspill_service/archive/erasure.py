@@ -80,19 +80,19 @@ async def delete_all(captures: Captures, query: Query) -> wire.Removed:
     """
     removed, is_complete = NOTHING, True
     while True:
-        held, before = 0, removed.captures
+        on_hold, before = 0, removed.captures
         async for entries, was_complete in pages(captures, query, now=0):
             is_complete = is_complete and was_complete
             free = [entry for entry in entries if not entry.is_held]
             step = await run_to_completion(erase(captures.archive, captures.tenant.name, free))
-            held += len(entries) - len(free) + step.held
+            on_hold += len(entries) - len(free) + step.held
             removed = sum_of(removed, step)
         if removed.captures == before:
             break
     await finish_removals(captures.archive, object_keys.removals_prefix(captures.tenant.name))
     if not is_complete:
         raise CatalogIncomplete(INCOMPLETE)
-    return wire.Removed(captures=removed.captures, stored_size=removed.stored_size, held=held)
+    return wire.Removed(captures=removed.captures, stored_size=removed.stored_size, held=on_hold)
 
 
 async def pages(captures: Captures, query: Query, *, now: float) -> AsyncIterator[tuple[list[Entry], bool]]:

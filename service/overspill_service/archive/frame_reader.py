@@ -161,13 +161,13 @@ def unchanged(chunk: Chunk) -> Chunk:
 
 
 class _Batches(Generic[T]):
-    """Batches that are being decoded, at most `most`, in order.
+    """Batches that are being decoded, at most `limit`, in order.
 
     `share` accounts for them until they are consumed.
     """
 
-    def __init__(self, most: int, share: MemoryShare, pace: Pace) -> None:
-        self._most, self._share, self._pace = most, share, pace
+    def __init__(self, limit: int, share: MemoryShare, pace: Pace) -> None:
+        self._limit, self._share, self._pace = limit, share, pace
         self._running: deque[tuple[asyncio.Future[list[T]], int, Block | None]] = deque()
         self._size = self._wanted = 1
         self._held = 0
@@ -206,7 +206,7 @@ class _Batches(Generic[T]):
         """Note that the reader is done with the results of the last `next`."""
         self._pace.consumed(self._held)
         self._share.release(self._held)
-        self._wanted = 1 if self._pace.is_slow else self._most
+        self._wanted = 1 if self._pace.is_slow else self._limit
         if self._pace.is_slow:
             self._size = 1
 

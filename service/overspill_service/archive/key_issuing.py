@@ -143,12 +143,14 @@ class KeyIssuer:
 
         Raises `KeyRefused` if none has expired.
         """
-        known = await self.of_tenant(tenant)
-        expired = sorted((each for each in known if each.is_expired(now)), key=lambda each: each.expires or 0)
-        alive = len(known) - len(expired)
+        records = await self.of_tenant(tenant)
+        expired = sorted(
+            (each for each in records if each.is_expired(now)), key=lambda each: each.expires or 0
+        )
+        alive = len(records) - len(expired)
         if alive >= MAX_KEYS:
             raise KeyRefused(f"the tenant has {alive} keys, and may have {MAX_KEYS}: revoke some first")
-        for each in expired[: max(0, len(known) + 1 - MAX_KEYS)]:
+        for each in expired[: max(0, len(records) + 1 - MAX_KEYS)]:
             await self._keyring.revoke(each.hash)
 
     async def revoke(self, key_id: str, tenant: str | None = None) -> list[KeyRecord]:

@@ -84,25 +84,27 @@ class Keyring:
 
         The catalog is read first, because the object store has every key before the catalog.
         """
-        known = {record.hash: record for record in await self._catalog.keys()}
+        records = {record.hash: record for record in await self._catalog.keys()}
         mode, newest = await self._listed()
         if mode is not None and await self._catalog.access_mode() != mode:
             await self._catalog.set_access_mode(mode)
-        added = {key_hash for key_hash, name in newest.items() if await self._adds(name, known.get(key_hash))}
+        added = {
+            key_hash for key_hash, name in newest.items() if await self._adds(name, records.get(key_hash))
+        }
         still = (await self._listed())[1] if added else newest  # one may have been revoked meanwhile
         while changed := [name for key, name in still.items() if key in added and name != newest.get(key)]:
             for name in changed:  # or rotated: the former record may have come to the catalog last
                 await self._adds(name, None)
             newest, still = still, (await self._listed())[1]
         changes = len(added)
-        for key_hash in (known.keys() | added) - still.keys():
+        for key_hash in (records.keys() | added) - still.keys():
             changes += await self._catalog.revoke_key(key_hash)
         return changes
 
-    async def _adds(self, name: str, known: KeyRecord | None) -> bool:
+    async def _adds(self, name: str, recorded: KeyRecord | None) -> bool:
         """Add the record of this name to the catalog. Return False if it is there, or does not exist."""
         record = await self._read(name)
-        if record is None or record == known:
+        if record is None or record == recorded:
             return False
         await self._catalog.add_key(record)
         return True
@@ -134,14 +136,14 @@ class Keyring:
         await self._store.put(name, [encoding.encode_key(record)])
         return name
 
-    async def _bring_newest(self, key_hash: str, known: str) -> None:
+    async def _bring_newest(self, key_hash: str, name: str) -> None:
         """Write the newest record of a key to the catalog: others may have changed or revoked the key.
 
-        `known` is the name of the record that was added to the catalog.
+        `name` is that of the record that was added to the catalog.
         """
-        while (names := await self._names(key_hash)) and names[-1] != known:
-            known = names[-1]
-            await self._adds(known, None)
+        while (names := await self._names(key_hash)) and names[-1] != name:
+            name = names[-1]
+            await self._adds(name, None)
         if not names:
             await self._catalog.revoke_key(key_hash)
 

@@ -38,7 +38,7 @@ class LookupLimits:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._places = FairPlaces(CONCURRENCY, "look-ups", wait_seconds=None)
         self._pending: WeakValueDictionary[tuple[str, str], PendingLookups] = WeakValueDictionary()
-        self._buckets = TokenBuckets("look-ups", RATE, BURST, clock, most=MAX_TENANTS)
+        self._buckets = TokenBuckets("look-ups", RATE, BURST, clock, max_keys=MAX_TENANTS)
 
     async def find(
         self, tenant: str, capture: str, lookup: Callable[[], Awaitable[T | None]], *, is_limited: bool = True

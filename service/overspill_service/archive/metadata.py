@@ -66,7 +66,7 @@ def _screened(metadata: CaptureMetadata, treatment: Treatment) -> CaptureMetadat
     if not _secrets_in((*fixed, *free), treatment):
         return metadata
     if found := _secrets_in(fixed if treatment != "refuse" else (*fixed, *free), treatment):
-        raise SecretsFound(found, what="the session, tool call, tool, type, status or labels have")
+        raise SecretsFound(found, subject="the session, tool call, tool, type, status or labels have")
     redact = redactor(treatment).redact
     labels = {name: redact(value).text for name, value in metadata.labels.items()}
     return replace(

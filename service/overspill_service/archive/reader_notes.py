@@ -39,7 +39,7 @@ _Name = tuple[str, str, bool]
 class _Waiting:
     """The notes of one tenant that wait, and the most bytes that its readers may take; 0 is no limit."""
 
-    most: int = 0
+    max_bytes: int = 0
     notes: dict[_Name, ReadNote] = field(default_factory=dict)
 
 
@@ -68,7 +68,7 @@ class ReaderNotes:
         if self._count >= MAX_WAITING or len(own.notes) >= MAX_WAITING // 2:
             return
         self._noted[name] = at
-        own.most = _share(reader.tenant.limits.max_metadata_size)
+        own.max_bytes = _share(reader.tenant.limits.max_metadata_size)
         self._count += name not in own.notes
         own.notes[name] = ReadNote(entry.id, entry.upload, reader.name, on_page, at)
 
@@ -90,7 +90,7 @@ class ReaderNotes:
 
     async def _tell(self, batch: _Batch) -> None:
         tenant, own, notes = batch
-        await self._catalog.note_readers(tenant, [note for _, note in notes], most=own.most)
+        await self._catalog.note_readers(tenant, [note for _, note in notes], max_bytes=own.max_bytes)
         for name, _ in notes:
             self._count -= own.notes.pop(name, None) is not None
 

@@ -78,8 +78,8 @@ async def erase(archive: Archive, tenant: str, entries: Iterable[Entry]) -> wire
 
 
 async def _current(archive: Archive, entry: Entry) -> Entry | None:
-    known = await archive.catalog.get(entry.tenant, entry.id)
-    return known if isinstance(known, Entry) else None
+    record = await archive.catalog.get(entry.tenant, entry.id)
+    return record if isinstance(record, Entry) else None
 
 
 async def _erase_once(
@@ -87,14 +87,14 @@ async def _erase_once(
 ) -> tuple[wire.Removed, list[Entry]]:
     """Remove captures. Return also those that changed after their objects were listed, or are gone."""
     listed = await fan_out(partial(_pending_removal, archive), entries, concurrency=CONCURRENCY)
-    held = [removal for removal in listed if removal.hold]
-    await fan_out(partial(_tell_of_hold, archive), held, concurrency=CONCURRENCY)
+    on_hold = [removal for removal in listed if removal.hold]
+    await fan_out(partial(_tell_of_hold, archive), on_hold, concurrency=CONCURRENCY)
     free = [removal for removal in listed if not removal.hold]
     replaced = await _erase(archive, tenant, free)
     gone = {removal.entry.id for removal in replaced}
     size = sum(removal.entry.stored_size for removal in replaced)
     missed = [removal.entry for removal in free if removal.entry.id not in gone]
-    return wire.Removed(captures=len(replaced), stored_size=size, held=len(held)), missed
+    return wire.Removed(captures=len(replaced), stored_size=size, held=len(on_hold)), missed
 
 
 async def _erase(
@@ -206,13 +206,15 @@ async def _delete_recorded(
     """
     captures = {(key.tenant, key.capture) for key in recorded.values()}
     held_since = {each: await _held_since(archive, *each, recorded) for each in captures}
-    held = {upload for upload in held_since.values() if upload is not None}
-    uploads = frozenset(key.upload for key in recorded.values()) - held
-    kept = {await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures} | held
+    on_hold = {upload for upload in held_since.values() if upload is not None}
+    uploads = frozenset(key.upload for key in recorded.values()) - on_hold
+    kept_uploads = {
+        await _kept_upload(archive, *each, uploads, is_complete=is_complete) for each in captures
+    } | on_hold
     markers = {text: key for text, key in recorded.items() if key.is_removal}
     free = {text: key for text, key in markers.items() if held_since[key.tenant, key.capture] is None}
     await _put_recorded_markers(archive, free, is_complete=is_complete)
-    keys = [text for text, key in recorded.items() if not key.is_removal and key.upload not in kept]
+    keys = [text for text, key in recorded.items() if not key.is_removal and key.upload not in kept_uploads]
     await archive.store.delete(keys)
     return len(keys)
 
@@ -223,8 +225,8 @@ async def _put_recorded_markers(
     """Write the markers, except those of captures that a complete catalog still has."""
     gone: list[str] = []
     for text, key in markers.items():
-        known = await archive.catalog.get(key.tenant, key.capture) if is_complete else None
-        if not isinstance(known, Entry) or known.removal_marker != text:
+        record = await archive.catalog.get(key.tenant, key.capture) if is_complete else None
+        if not isinstance(record, Entry) or record.removal_marker != text:
             gone.append(text)
     await put_markers(archive, gone)
 
@@ -286,12 +288,12 @@ async def _kept_upload(
     If a complete catalog still has the entry, the removal never reached the catalog, so no client saw it, and
     the same content may have been stored again. The entry of an incomplete catalog is outdated.
     """
-    known = await archive.catalog.get(tenant, capture)
-    if not isinstance(known, Entry):
+    record = await archive.catalog.get(tenant, capture)
+    if not isinstance(record, Entry):
         return None
-    if is_complete or known.upload not in removed:
-        return known.upload
-    if await put_tombstones(archive, [PendingRemoval(known, known.keys)], "deleted"):
+    if is_complete or record.upload not in removed:
+        return record.upload
+    if await put_tombstones(archive, [PendingRemoval(record, record.keys)], "deleted"):
         return None
     current = await archive.catalog.get(tenant, capture)  # it was put on hold or stored again meanwhile
     return current.upload if isinstance(current, Entry) else None

@@ -75,13 +75,13 @@ class SharedClock:
         started, began = self._machine(), self._steady()
         readings = await asyncio.gather(_reading(self._catalog.now()), _reading(self._store.now()))
         half_way = (self._steady() - began) / 2
-        told = [reading for reading in readings if reading is not None]
-        if not told and self._is_compared:
+        answers = [reading for reading in readings if reading is not None]
+        if not answers and self._is_compared:
             return
-        self._is_compared = bool(told)
+        self._is_compared = bool(answers)
         machine = started + half_way
         # With one back end it is both the first and the last, so it counts twice.
-        clocks = told or [machine]
+        clocks = answers or [machine]
         ahead = machine - median((machine, clocks[0], clocks[-1]))
         self.skew = ahead if abs(ahead) > TOLERANCE_SECONDS + half_way else 0.0
         if self.skew:

@@ -145,24 +145,24 @@ async def _sweep_capture(
     archive: Archive, found: CaptureFound, before: float, removed: frozenset[str]
 ) -> OrphanResult:
     try:
-        known = await record_of(archive, found.tenant, found.capture)
+        record = await record_of(archive, found.tenant, found.capture)
     except RecordDamaged:  # its entry may need the objects
         return OrphanResult()
     # Checked again: the catalog may have lost data since the sweep began.
-    if known is None and not await archive.catalog.is_complete():
+    if record is None and not await archive.catalog.is_complete():
         return OrphanResult()
-    if known is None and await ensure_entry(archive, found, removed):
+    if record is None and await ensure_entry(archive, found, removed):
         details = fields(tenant=found.tenant, capture=found.capture)
         log.warning("gave a capture its lost entry back", extra=details)
-        known = await archive.catalog.get(found.tenant, found.capture)
-    unneeded = {each.key: each.size for each in _unneeded(found, known, math.inf)}
-    if not _unneeded(found, known, before):
+        record = await archive.catalog.get(found.tenant, found.capture)
+    unneeded = {each.key: each.size for each in _unneeded(found, record, math.inf)}
+    if not _unneeded(found, record, before):
         return OrphanResult(0, sum(unneeded.values()))
     active = [upload.name for upload in found.uploads if await is_active(archive, upload.name)]
     keys: list[str] = []
     async for fresh in captures_in(archive, object_keys.capture_prefix(found.tenant, found.capture)):
         keys += [  # listed again: an upload that continued meanwhile is not an orphan
-            each.key for each in _unneeded(fresh, known, before) if _upload_of(each) not in active
+            each.key for each in _unneeded(fresh, record, before) if _upload_of(each) not in active
         ]
     await archive.store.delete(keys)
     for key in keys:
@@ -170,11 +170,11 @@ async def _sweep_capture(
     return OrphanResult(len(keys), sum(unneeded.values()))
 
 
-def _unneeded(found: CaptureFound, known: Entry | Tombstone | None, before: float) -> list[StoredObject]:
+def _unneeded(found: CaptureFound, record: Entry | Tombstone | None, before: float) -> list[StoredObject]:
     """Return the objects that no entry needs, of uploads that have not changed since `before`."""
-    kept = frozenset(known.keys if isinstance(known, Entry) else ())
+    needed = frozenset(record.keys if isinstance(record, Entry) else ())
     old = [upload for upload in found.uploads if upload.modified < before]
-    return [each for upload in old for each in upload.objects if each.key not in kept]
+    return [each for upload in old for each in upload.objects if each.key not in needed]
 
 
 def _upload_of(stored: StoredObject) -> str:

@@ -185,15 +185,15 @@ class Upload:
         self.segments.append(Segment(stored_size, size, newlines))
         self.frames.append(frames)
         self._size, self._newlines = self._size + size, self._newlines + newlines
-        held, self._frames, self._stored = self._stored, [], 0
-        self._put_task = asyncio.ensure_future(self._store_segment(self._key(number), pieces, held))
+        held_size, self._frames, self._stored = self._stored, [], 0
+        self._put_task = asyncio.ensure_future(self._store_segment(self._key(number), pieces, held_size))
 
-    async def _store_segment(self, key: str, pieces: list[bytes], held: int) -> None:
-        """Store a segment, then give back the `held` bytes of memory of its frames."""
+    async def _store_segment(self, key: str, pieces: list[bytes], held_size: int) -> None:
+        """Store a segment, then give back the `held_size` bytes of memory of its frames."""
         try:
             await self._store.put(key, pieces)
         finally:
-            self._memory.segments.release(held)
+            self._memory.segments.release(held_size)
 
     async def _require_all_segments(self) -> None:
         """Raise `StoreUnavailable` if a sweep has deleted segments of this slow upload as orphans."""

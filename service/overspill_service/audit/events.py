@@ -167,7 +167,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 def _without_empty(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document without fields that are empty, nor objects of such."""
-    kept = {
+    fields = {
         name: _without_empty(value) if isinstance(value, dict) else value for name, value in document.items()
     }
-    return {name: value for name, value in kept.items() if value not in ("", None, {})}
+    return {name: value for name, value in fields.items() if value not in ("", None, {})}

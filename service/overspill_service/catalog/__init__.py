@@ -91,11 +91,11 @@ class Entries(Protocol):
 class Readers(Protocol):
     """The readers of captures, kept as long as the entry. No object has them: a lost catalog loses them."""
 
-    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
+    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, max_bytes: int) -> None:
         """Remember who has read captures, and when first and last. Drop notes of uploads that are gone.
 
         Of each capture `wire.MAX_READERS` are remembered, within `readers.MAX_BYTES`: those who read last. A
-        note is dropped too if the readers of all captures of the tenant would take more than `most` bytes; 0
+        note is dropped too if the readers of all captures of the tenant would take more than `max_bytes`; 0
         is no limit.
         """
 

@@ -26,8 +26,8 @@ def added_up(backlogs: Iterable[tuple[str, Backlog]]) -> dict[str, Backlog]:
     """Return the sums by tenant, with the oldest of all."""
     sums: dict[str, Backlog] = {}
     for tenant, each in backlogs:
-        known = sums.get(tenant, NOTHING)
+        total = sums.get(tenant, NOTHING)
         sums[tenant] = Backlog(
-            known.captures + each.captures, known.size + each.size, min(known.oldest, each.oldest)
+            total.captures + each.captures, total.size + each.size, min(total.oldest, each.oldest)
         )
     return sums

@@ -114,7 +114,7 @@ class Probes:
 
     async def readers(self) -> str:
         note = ReadNote(self._entry.id, self._entry.upload, "probe", on_page=False, at=self._now)
-        await self._catalog.note_readers(self._tenant, [note], most=0)
+        await self._catalog.note_readers(self._tenant, [note], max_bytes=0)
         found = await self._catalog.readers(self._tenant, self._entry.id)
         return _require([each.name for each in found] == ["probe"], "who has read it is not found")
 
@@ -165,9 +165,9 @@ class Probes:
         found = await self._catalog.sums(self._tenant, MINUTES, since=start, until=start + 1)
         counted = found.get(start, {}).get(cell.encode(), 0)
         await self._catalog.keep_rollup(self._tenant, "probe", b"probe", now=self._now, keep=LEASE_SECONDS)
-        kept = await self._catalog.rollup(self._tenant, "probe")
+        stored = await self._catalog.rollup(self._tenant, "probe")
         await self._catalog.forget_rollups(self._tenant)
-        if kept != b"probe":
+        if stored != b"probe":
             raise CatalogUnavailable("a roll-up is not found as it was kept")
         return _require(counted == 1, f"a batch that was added twice counts {counted} times")
 
@@ -215,7 +215,7 @@ class Probes:
 
     async def _append(self, offset: int) -> None:
         append = Append("probe", offset, PROBE, self._now)
-        await self._catalog.append_live(self._tenant, self._entry.id, append, most=1, most_of_tenant=1)
+        await self._catalog.append_live(self._tenant, self._entry.id, append, limit=1, tenant_limit=1)
 
     async def completeness(self) -> str:
         is_complete = await self._catalog.is_complete()
@@ -247,7 +247,7 @@ def _entry(tenant: str, now: float) -> Entry:
     )
 
 
-def _require(holds: bool, what: str) -> str:  # noqa: FBT001  (a condition)
+def _require(holds: bool, failure: str) -> str:  # noqa: FBT001  (a condition)
     if not holds:
-        raise CatalogUnavailable(what)
+        raise CatalogUnavailable(failure)
     return ""

@@ -210,9 +210,9 @@ def matches(entry: Entry, query: Query, now: float) -> bool:
     )
 
 
-def damaged_record(what: str) -> RecordDamaged:
+def damaged_record(label: str) -> RecordDamaged:
     return RecordDamaged(
-        f"the catalog holds an {what} that cannot be decoded: it is damaged or from a newer version; "
+        f"the catalog holds an {label} that cannot be decoded: it is damaged or from a newer version; "
         "empty the catalog to have it rebuilt from the object store"
     )
 

@@ -120,20 +120,20 @@ class LiveBuffers(Protocol):
         """
 
     async def append_live(
-        self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
+        self, tenant: str, capture: str, append: Append, *, limit: int, tenant_limit: int
     ) -> Appended:
         """Add bytes to a buffer if they begin where it ends, and notify everyone who watches it.
 
         If bytes may be lost, an append that begins behind the buffer's end tells how many: its producer knows
-        what was accepted. A buffer has at most `most` bytes, all of a tenant together `most_of_tenant`.
+        what was accepted. A buffer has at most `limit` bytes, all of a tenant together `tenant_limit`.
         """
 
     async def live(
-        self, tenant: str, capture: str, *, since: int = 0, most: int | None = None
+        self, tenant: str, capture: str, *, since: int = 0, limit: int | None = None
     ) -> LiveRecord | None:
         """Return a buffer, without its bytes before the offset `since`. None if there is none.
 
-        If it has more than `most` bytes from there on, it comes without any.
+        If it has more than `limit` bytes from there on, it comes without any.
         """
 
     async def live_totals(self, tenant: str) -> LiveTotals:

@@ -82,9 +82,9 @@ class Quota(Struct, frozen=True, kw_only=True):
         """Return the error for the limit of one part of a charge."""
         return QuotaExceeded(CHARGED[part], self.limits[part])
 
-    def require(self, held: Charge) -> None:
+    def require(self, total: Charge) -> None:
         """Raise `QuotaExceeded` if a tenant must not hold so much."""
-        for part, (limit, amount) in enumerate(zip(self.limits, held, strict=True)):
+        for part, (limit, amount) in enumerate(zip(self.limits, total, strict=True)):
             if 0 < limit < amount:
                 raise self.refusal(part)
 

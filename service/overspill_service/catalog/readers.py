@@ -68,16 +68,16 @@ def decode(value: bytes | None) -> list[Reader]:
 def noted(readers: Sequence[Reader], note: ReadNote) -> list[Reader]:
     """Add a note to the readers. Return them, the latest first. The earliest may be dropped."""
     first = last = note.at
-    kept, size = [], 0
+    latest, size = [], 0
     for each in readers:
         if (each.name, each.on_page) == (note.name, note.on_page):
             first, last = min(first, each.first), max(last, each.last)
         else:
-            kept.append(each)
-    kept.append(Reader(note.name, note.on_page, first, last))
-    kept.sort(key=lambda each: each.last, reverse=True)
-    for number, each in enumerate(kept):
+            latest.append(each)
+    latest.append(Reader(note.name, note.on_page, first, last))
+    latest.sort(key=lambda each: each.last, reverse=True)
+    for number, each in enumerate(latest):
         size += len(each.name.encode()) + READER_BYTES
         if number == wire.MAX_READERS or size > MAX_BYTES:
-            return kept[:number]
-    return kept
+            return latest[:number]
+    return latest

@@ -41,13 +41,13 @@ _SEPARATOR: Final = "\0"
 class Resolution(NamedTuple):
     seconds: int
     """The length of a bucket."""
-    kept: int
+    lifetime: int
     """How long a bucket is kept after its end, in seconds."""
 
     @property
     def buckets(self) -> int:
         """The number of buckets at once, with the one that is being filled and one that is about to go."""
-        return self.kept // self.seconds + 2
+        return self.lifetime // self.seconds + 2
 
 
 RESOLUTIONS: Final = tuple(Resolution(*each) for each in STEPS.items())

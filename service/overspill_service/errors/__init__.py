@@ -160,8 +160,8 @@ class WrongOffset(Refused):
 
     def __init__(self, sent: int, expected: int, *, is_end: bool = False) -> None:
         """`is_end`: the offset was sent as the end of the capture, not as the beginning of an append."""
-        what = "the capture is said to end" if is_end else "the append begins"
-        super().__init__(f"{what} at byte {sent}, the content ends at {expected}: go on there")
+        subject = "the capture is said to end" if is_end else "the append begins"
+        super().__init__(f"{subject} at byte {sent}, the content ends at {expected}: go on there")
         self.offset = expected
 
 
@@ -185,10 +185,10 @@ class KeyRefused(Refused):
 class SecretsFound(Refused):
     code = Code.SECRETS_FOUND
 
-    def __init__(self, counts: Mapping[str, int], what: str = "the content has") -> None:
+    def __init__(self, counts: Mapping[str, int], subject: str = "the content has") -> None:
         self.counts: Mapping[str, int] = dict(sorted(counts.items()))
         found = ", ".join(f"{count} {kind}" for kind, count in self.counts.items())
-        super().__init__(f"{what} secrets ({found}), and the tenant stores none: mask them first")
+        super().__init__(f"{subject} secrets ({found}), and the tenant stores none: mask them first")
 
 
 class RangeNotSatisfiable(Refused):
@@ -212,8 +212,8 @@ class BodyTooLarge(Refused):
 
     def __init__(self, limit: int, advice: str = "") -> None:
         """`advice` says what to do instead."""
-        most = f"the body of this request may have {limit} bytes at most"
-        super().__init__(f"{most}: {advice}" if advice else most)
+        text = f"the body of this request may have {limit} bytes at most"
+        super().__init__(f"{text}: {advice}" if advice else text)
         self.limit = limit
 
 
@@ -236,21 +236,21 @@ class FieldTooLarge(Refused):
 class TooManyRequests(Refused):
     code = Code.TOO_MANY_REQUESTS
 
-    def __init__(self, what: str, limit: int, retry_after: int = 1) -> None:
-        super().__init__(f"{limit} {what} at once is the limit; try again in {retry_after} s")
+    def __init__(self, subject: str, limit: int, retry_after: int = 1) -> None:
+        super().__init__(f"{limit} {subject} at once is the limit; try again in {retry_after} s")
         self.limit, self.retry_after = limit, retry_after
 
 
 class RateExceeded(Refused):
-    """Too many requests within a time. `what` says of what, and how many are allowed.
+    """Too many requests within a time. `subject` says of what, and how many are allowed.
 
     `policy` is the same for programs, as a `token_buckets.TokenBucket` has it.
     """
 
     code = Code.TOO_MANY_REQUESTS
 
-    def __init__(self, what: str, limit: int, retry_after: int, policy: str) -> None:
-        super().__init__(f"{what}; try again in {retry_after} s")
+    def __init__(self, subject: str, limit: int, retry_after: int, policy: str) -> None:
+        super().__init__(f"{subject}; try again in {retry_after} s")
         self.limit, self.retry_after, self.policy = limit, retry_after, policy
 
 
@@ -270,8 +270,8 @@ class CpuTimeUsed(Refused):
 class QuotaExceeded(Refused):
     code = Code.QUOTA_EXCEEDED
 
-    def __init__(self, what: str, limit: int) -> None:
+    def __init__(self, subject: str, limit: int) -> None:
         super().__init__(
-            f"the tenant's limit of {limit} {what} is reached; delete captures or wait for expiry"
+            f"the tenant's limit of {limit} {subject} is reached; delete captures or wait for expiry"
         )
         self.limit = limit

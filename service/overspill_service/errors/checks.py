@@ -40,8 +40,8 @@ def foreign_parent(folder: Path) -> str:
 
     That user could put another folder in its place. The superuser could anyway.
     """
-    given, real = folder.absolute(), folder.resolve()
-    for part in dict.fromkeys((given, *given.parents, real, *real.parents)):
+    absolute, real = folder.absolute(), folder.resolve()
+    for part in dict.fromkeys((absolute, *absolute.parents, real, *real.parents)):
         with suppress(FileNotFoundError, NotADirectoryError):
             if part.lstat().st_uid not in {os.geteuid(), 0} and part != part.parent:
                 return f"{part} belongs to another user, who could put other captures there"

@@ -75,8 +75,8 @@ class Overloaded(Unavailable):
 
     code = Code.OVERLOADED
 
-    def __init__(self, why: str, retry_after: int) -> None:
-        super().__init__(f"{why}; ask again in {retry_after} s")
+    def __init__(self, reason: str, retry_after: int) -> None:
+        super().__init__(f"{reason}; ask again in {retry_after} s")
         self.retry_after = retry_after
 
 

@@ -22,8 +22,8 @@ def new_entry(
 
     Raises `InvalidParameter` for its TTL.
     """
-    told = retention.expiry(now, metadata.ttl, tenant.limits)
-    expires = max(told, retention.end_of_life(now, least_life))
+    requested = retention.expiry(now, metadata.ttl, tenant.limits)
+    expires = max(requested, retention.end_of_life(now, least_life))
     return Entry(
         tenant=tenant.name,
         id=capture,

@@ -66,10 +66,10 @@ async def _end_of_segment(
     flusher: Flusher, archive: Archive, name: tuple[str, str], append: Append, ahead: Framed | None
 ) -> int | None:
     """Store the segment and return where it ends, None if none was stored."""
-    known = await archive.catalog.live(*name, since=NO_BYTES)
-    if known is None or known.accepted != append.offset:
+    record = await archive.catalog.live(*name, since=NO_BYTES)
+    if record is None or record.accepted != append.offset:
         return None
-    size = append.offset + len(append.data) - known.durable
+    size = append.offset + len(append.data) - record.durable
     if size < MIN_SEGMENT or not archive.memory.large.try_take(name[0], 2 * size):
         return None
     try:

@@ -122,14 +122,14 @@ class Flusher:
         if name in self._running:
             yield False
             return
-        held = self._running[name] = asyncio.get_running_loop().create_future()
+        running = self._running[name] = asyncio.get_running_loop().create_future()
         try:
             async with self._lease(entry) as is_held:
                 yield is_held
         finally:
             del self._running[name]
-            if not held.done():
-                held.set_result(entry)
+            if not running.done():
+                running.set_result(entry)
 
     def _note_end(self, name: tuple[str, str], task: asyncio.Task[Entry | None]) -> None:
         self._running.pop(name, None)
@@ -189,9 +189,9 @@ class Flusher:
 
     async def _continue(self, entry: Entry) -> Entry | None:
         """Store the accepted bytes, and end the capture if that is due."""
-        known = await compared(self._archive, entry)
-        if known != entry:
-            return known if isinstance(known, Entry) else None
+        current = await compared(self._archive, entry)
+        if current != entry:
+            return current if isinstance(current, Entry) else None
         record = await self._record(entry)
         if record.durable != entry.size:  # others have stored more, or the entry was read from its objects
             await self.schedule.after(0, entry.tenant, entry.id)

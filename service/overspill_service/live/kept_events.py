@@ -23,9 +23,9 @@ Events = dict[int, "Event"]
 
 class KeptEvents:
     def __init__(
-        self, of_stream: int = STREAM_BYTES, of_tenant: int = TENANT_BYTES, most: int = ALL_BYTES
+        self, of_stream: int = STREAM_BYTES, of_tenant: int = TENANT_BYTES, of_all: int = ALL_BYTES
     ) -> None:
-        self._of_stream, self._of_tenant, self._most = of_stream, of_tenant, most
+        self._of_stream, self._of_tenant, self._of_all = of_stream, of_tenant, of_all
         self._order: dict[str, OrderedDict[tuple[int, int], Events]] = {}
         """For each tenant, its kept events in the order in which they came."""
         self._sizes: Counter[str] = Counter()
@@ -41,7 +41,7 @@ class KeptEvents:
             self._drop(tenant, events, next(iter(events)))
         while self._sizes[tenant] > self._of_tenant and len(self._order[tenant]) > 1:
             self._drop_oldest(tenant)
-        while self.size > self._most and self._sizes:
+        while self.size > self._of_all and self._sizes:
             self._drop_oldest(max(self._sizes, key=self._sizes.__getitem__))
 
     def forget(self, tenant: str, events: Events) -> None:

@@ -156,7 +156,7 @@ class Producer(Struct, frozen=True):
 
     async def _try(self, capture: str, append: Append) -> Appended:
         return await self.captures.archive.catalog.append_live(
-            self.captures.tenant.name, capture, append, most=wire.MAX_UNSTORED, most_of_tenant=TENANT_BYTES
+            self.captures.tenant.name, capture, append, limit=wire.MAX_UNSTORED, tenant_limit=TENANT_BYTES
         )
 
     async def _entry(self, capture: str) -> Entry:
@@ -219,10 +219,10 @@ class Producer(Struct, frozen=True):
         Raises `WrongOffset`, `DigestMismatch`, `OtherProducer`, `NotLive`, `InvalidParameter` for too many
         labels, `SecretsFound`, and what the back ends raise.
         """
-        told = CaptureMetadata(status=completion.status or "", labels=completion.labels)
-        told = await self._screened(told)
-        status = None if completion.status is None else told.status
-        completion = replace(completion, status=status, labels=told.labels)
+        screened = CaptureMetadata(status=completion.status or "", labels=completion.labels)
+        screened = await self._screened(screened)
+        status = None if completion.status is None else screened.status
+        completion = replace(completion, status=status, labels=screened.labels)
         entry = await self.captures.get(capture)
         if entry.is_live:
             try:
@@ -278,7 +278,7 @@ class Producer(Struct, frozen=True):
         """Return the entry, and the record that goes on where it ends: without bytes if it ends elsewhere."""
         archive = self.captures.archive
         for _ in range(TRIES + 1):
-            record = await archive.catalog.live(entry.tenant, entry.id, most=memory.room)
+            record = await archive.catalog.live(entry.tenant, entry.id, limit=memory.room)
             if record is None:
                 record = await reopened(archive, entry)
             size = record.accepted - record.durable

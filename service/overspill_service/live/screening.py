@@ -15,7 +15,7 @@ from overspill.redaction.rule import FURTHEST_BEHIND
 
 from overspill_service.catalog.records import Entry
 from overspill_service.live.positions import bytes_between
-from overspill_service.store_format.screening import INLINE_BYTES, taken
+from overspill_service.store_format.screening import INLINE_BYTES, decided_size
 
 if TYPE_CHECKING:
     from overspill_service.archive.archive import Archive
@@ -40,17 +40,17 @@ async def screened(
     if before is None:
         return append._replace(data=b"")
     if len(append.data) <= INLINE_BYTES:
-        size = taken(treatment, before, append.data, is_last=is_last)
+        size = decided_size(treatment, before, append.data, is_last=is_last)
     else:
         workers = archive.upload_workers(name[0])
-        size = await workers.run(taken, treatment, before, append.data, is_last=is_last)
+        size = await workers.run(decided_size, treatment, before, append.data, is_last=is_last)
     return append._replace(data=append.data[:size])
 
 
 async def _before(archive: Archive, name: tuple[str, str], offset: int) -> bytes | None:
     """Return the bytes before `offset`, from the beginning of a word on; None if it is not the end."""
     start = max(0, offset - BEFORE_BYTES)
-    record = await archive.catalog.live(*name, since=start, most=offset - start)
+    record = await archive.catalog.live(*name, since=start, limit=offset - start)
     if record is None or record.accepted != offset:
         return None
     stored = b"" if record.start <= start else await _stored(archive, name, start, record.start)

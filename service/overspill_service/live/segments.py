@@ -79,10 +79,10 @@ async def store_segment(
         known = await resumed(archive, entry)
         if known != entry:
             return known
-    wanted = record.accepted if ending is not None else record.start + good_end(record.buffer)
-    if record.cut is None and ending is None and wanted == record.start:
+    target = record.accepted if ending is not None else record.start + good_end(record.buffer)
+    if record.cut is None and ending is None and target == record.start:
         return entry
-    end = await archive.catalog.plan_cut(entry.tenant, entry.id, wanted)
+    end = await archive.catalog.plan_cut(entry.tenant, entry.id, target)
     if end is None:
         return None
     data = record.buffer[: end - record.start]
@@ -146,12 +146,12 @@ async def resumed(archive: Archive, entry: Entry) -> Entry:
     return entry
 
 
-def good_end(buffer: bytes, most: int | None = None) -> int:
-    """Return where to cut, before `most` bytes or the end.
+def good_end(buffer: bytes, limit: int | None = None) -> int:
+    """Return where to cut, before `limit` bytes or the end.
 
     It is behind the last newline if one is near, else between two characters.
     """
-    stop = len(buffer) if most is None else most
+    stop = len(buffer) if limit is None else limit
     newline = buffer.rfind(b"\n", max(0, stop - NEWLINE_SEARCH), stop)
     if newline >= 0:
         return newline + 1

@@ -112,12 +112,12 @@ class Streams:
     async def _follow_live(self, entry: Entry, offset: int) -> AsyncGenerator[bytes, None]:
         async with self.of(entry) as stream:
             while True:
-                kept = stream.event_at(offset)
+                kept_event = stream.event_at(offset)
                 if self.is_stopping or stream.is_broken_off:
                     return  # who connects again learns why
-                if kept is not None:
-                    offset = kept.next_offset
-                    yield kept.encoded
+                if kept_event is not None:
+                    offset = kept_event.next_offset
+                    yield kept_event.encoded
                 elif offset < stream.end:
                     before, boundary = offset, stream.boundary_after(offset)
                     async with aclosing(self._behind(stream, offset, boundary)) as found:

@@ -84,16 +84,18 @@ class LiveViews:
             if not entry.is_live:
                 self.forget(entry.upload)
                 return entry
-            known = self._remembered.get(entry.upload)
-            since = known.stop if known is not None and known.reaches(entry.size) else entry.size
-            record = await self._archive.catalog.live(entry.tenant, entry.id, since=since, most=memory.room)
-            if record is not None and known is not None and _is_another(known, record):
+            remembered = self._remembered.get(entry.upload)
+            since = (
+                remembered.stop if remembered is not None and remembered.reaches(entry.size) else entry.size
+            )
+            record = await self._archive.catalog.live(entry.tenant, entry.id, since=since, limit=memory.room)
+            if record is not None and remembered is not None and _is_another(remembered, record):
                 self.forget(entry.upload)
             elif record is not None and (size := record.accepted - entry.size) > memory.room:
-                known = None  # it would not be counted while it waits
+                remembered = None  # it would not be counted while it waits
                 await memory.cover(size)
             elif record is not None and record.start == since:
-                before = known.between(entry.size, since) if known is not None else b""
+                before = remembered.between(entry.size, since) if remembered is not None else b""
                 return await self._view(entry, record, before + record.buffer)
             elif (newer := await self._changed(entry)) is not None:
                 entry = newer
@@ -119,10 +121,10 @@ class LiveViews:
         return replace(entry.to_wire(), size=size, durable=entry.size, last_append=active)
 
     async def _view(self, entry: Entry, record: LiveRecord, data: bytes) -> GrowingEntry:
-        known = self._remembered.get(entry.upload)
-        if known is not None and _is_same(known.view, entry, record):
+        remembered = self._remembered.get(entry.upload)
+        if remembered is not None and _is_same(remembered.view, entry, record):
             self._remembered.move_to_end(entry.upload)
-            return known.view
+            return remembered.view
         tail = await self._archive.cpu.run(_compressed, data) if data else Tail([], b"")
         grown = with_content(entry, record, data, tail.frames)
         view = GrowingEntry(**asdict(grown), stored=entry, tail=tail, active=record.active)
@@ -137,14 +139,14 @@ class LiveViews:
             self.forget(next(iter(self._remembered)))
 
     def forget(self, upload: str) -> None:
-        known = self._remembered.pop(upload, None)
-        if known is not None:
-            self._size -= known.size
+        remembered = self._remembered.pop(upload, None)
+        if remembered is not None:
+            self._size -= remembered.size
 
 
-def _is_another(known: _Remembered, record: LiveRecord) -> bool:
+def _is_another(remembered: _Remembered, record: LiveRecord) -> bool:
     """Return whether the catalog has lost the bytes since, and perhaps has others in their place."""
-    return known.opened != record.opened or known.stop > record.accepted
+    return remembered.opened != record.opened or remembered.stop > record.accepted
 
 
 def _is_same(view: GrowingEntry, entry: Entry, record: LiveRecord) -> bool:

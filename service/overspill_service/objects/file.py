@@ -211,8 +211,10 @@ class FileStore:
         if isinstance(error, TimeoutError):
             seconds = self._threads.deadline
             return StoreUnavailable(f"the object store's disk did not answer within {seconds:g} s")
-        known = failure(error, DISK, self._root)
-        return known or StoreUnavailable(f"the object store's folder cannot be used: {error.strerror}")
+        service_error = failure(error, DISK, self._root)
+        return service_error or StoreUnavailable(
+            f"the object store's folder cannot be used: {error.strerror}"
+        )
 
     def _path_of(self, key: str) -> Path:
         check_key(key)

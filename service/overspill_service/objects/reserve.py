@@ -34,7 +34,7 @@ class _Room(NamedTuple):
     """Bytes of a disk."""
 
     free: int
-    wanted: int
+    target: int
     """The bytes that the reserve should have."""
 
 
@@ -48,13 +48,13 @@ class Reserve:
     def keep(self) -> None:
         """Fill the reserve if the disk is nearly full. Raises `OSError` if it has no room for that."""
         room = self._room()
-        if room.free > SHORT_BYTES or self._held() >= room.wanted:
+        if room.free > SHORT_BYTES or self._held() >= room.target:
             return
-        if room.free < 2 * room.wanted and self._was_just_given():
+        if room.free < 2 * room.target and self._was_just_given():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         try:
             with self._lock:
-                self._fill(room.wanted)
+                self._fill(room.target)
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
@@ -64,7 +64,7 @@ class Reserve:
         """Empty the reserve if the disk has less free room than the reserve should have."""
         with suppress(FileNotFoundError):
             room = self._room()
-            if room.free < room.wanted:
+            if room.free < room.target:
                 os.truncate(self._path, 0)
 
     def _room(self) -> _Room:
@@ -85,10 +85,10 @@ class Reserve:
             return False
         return status.st_size == 0 and abs(time.time() - status.st_mtime) < REMOVAL_SECONDS
 
-    def _fill(self, wanted: int) -> None:
+    def _fill(self, target: int) -> None:
         """Write up to the wanted size. If this raises `OSError`, the bytes for which there was room stay."""
         with open(self._path, "ab", buffering=0, opener=_private) as file:
-            while (missing := wanted - file.tell()) > 0:
+            while (missing := target - file.tell()) > 0:
                 # Zeros would take no room on a disk that compresses.
                 file.write(os.urandom(missing))
 

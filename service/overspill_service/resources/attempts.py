@@ -25,25 +25,25 @@ class Attempts:
         self._failing: dict[str, set[str]] = {}
         """The reasons that were logged of each task since it last succeeded."""
 
-    async def make(self, what: str, work: Awaitable[None]) -> bool:
+    async def make(self, task: str, work: Awaitable[None]) -> bool:
         """Do one task, and return whether it succeeded. A failure that repeats is logged once."""
         try:
             await work
         except ServiceError as error:
-            if self._is_new(what, str(error)):
-                self._log.warning("%s failed, to be tried again: %s", what, error)
+            if self._is_new(task, str(error)):
+                self._log.warning("%s failed, to be tried again: %s", task, error)
         except Exception as error:  # noqa: BLE001  (the boundary of background jobs: none ends with a failure)
-            if self._is_new(what, repr(error)):
-                self._log.exception("%s failed unexpectedly, to be tried again", what)
+            if self._is_new(task, repr(error)):
+                self._log.exception("%s failed unexpectedly, to be tried again", task)
         else:
-            if self._failing.pop(what, None):
-                self._log.info("%s succeeds again", what)
+            if self._failing.pop(task, None):
+                self._log.info("%s succeeds again", task)
             return True
         return False
 
-    def _is_new(self, what: str, reason: str) -> bool:
+    def _is_new(self, task: str, reason: str) -> bool:
         """Return whether a task has not failed for this reason since it last succeeded, and remember it."""
-        reasons = self._failing.setdefault(what, set())
+        reasons = self._failing.setdefault(task, set())
         is_new = reason not in reasons and len(reasons) < MAX_REASONS
         if is_new:
             reasons.add(reason)

@@ -26,7 +26,7 @@ class BlockedAddresses:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._offences = TokenBuckets("offences", RATE, BURST, clock, most=MAX_ADDRESSES)
+        self._offences = TokenBuckets("offences", RATE, BURST, clock, max_keys=MAX_ADDRESSES)
         self._until: Latest[str, float] = Latest(MAX_ADDRESSES)
 
     def note_offence(self, address: str) -> None:

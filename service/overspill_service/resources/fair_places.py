@@ -42,14 +42,14 @@ class FairPlaces:
     """
 
     def __init__(
-        self, total: int, what: str, share: int = 0, *, wait_seconds: float | None = WAIT_SECONDS
+        self, total: int, label: str, share: int = 0, *, wait_seconds: float | None = WAIT_SECONDS
     ) -> None:
-        """`what` names the kind of requests in a refusal. Without a `share` it is half of them.
+        """`label` names the kind of requests in a refusal. Without a `share` it is half of them.
 
         With `wait_seconds` None, a request waits as long as its caller does.
         """
         self.total = self.free = total
-        self._what, self.wait_seconds = what, wait_seconds
+        self._label, self.wait_seconds = label, wait_seconds
         self.share = share or (total + 1) // 2
         """The most places of one tenant."""
         self._held: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class FairPlaces:
             self._leave(tenant, granted)
             if isinstance(error, TimeoutError):
                 is_greedy = self._held[tenant] >= self.share
-                raise TooManyRequests(self._what, self.share if is_greedy else self.total) from error
+                raise TooManyRequests(self._label, self.share if is_greedy else self.total) from error
             raise
 
     def _leave(self, tenant: str, granted: asyncio.Future[None]) -> None:

@@ -82,8 +82,8 @@ class FairThreads:
         if self._is_closed:
             raise RuntimeError("the threads are closed")
         if tenant.is_idle:
-            least = min((each.used for each in self._busy), default=0.0)
-            tenant.used = max(tenant.used, least)  # time without work earns nothing
+            lowest = min((each.used for each in self._busy), default=0.0)
+            tenant.used = max(tenant.used, lowest)  # time without work earns nothing
             self._busy[tenant] = None
         batch = Batch(tenant, work, self._clock(), lock)
         self._mix.note(tenant.name)
@@ -92,8 +92,8 @@ class FairThreads:
         return batch
 
     def _begin_waiting(self) -> None:
-        most = self._half if self._mix.is_mixed else self.share
-        while self._idle and (ready := [each for each in self._busy if each.may_begin(most)]):
+        limit = self._half if self._mix.is_mixed else self.share
+        while self._idle and (ready := [each for each in self._busy if each.may_begin(limit)]):
             batch = min(ready, key=lambda each: (each.running, each.used)).waiting.popleft()
             if batch.result.cancelled():
                 self._settle(batch)
@@ -161,8 +161,8 @@ class Tenant:
     def is_idle(self) -> bool:
         return not (self.waiting or self.running)
 
-    def may_begin(self, most: int) -> bool:
-        return bool(self.waiting) and self.running < most
+    def may_begin(self, limit: int) -> bool:
+        return bool(self.waiting) and self.running < limit
 
     def charge(self, seconds: float) -> None:
         self.used += seconds

@@ -56,9 +56,9 @@ class MemoryBudget:
         for queue in self._queues:
             queue.largest_grant = size - sum(other.guaranteed for other in self._queues if other is not queue)
 
-    def queue_for(self, least: int) -> MemoryQueue:
+    def queue_for(self, minimum: int) -> MemoryQueue:
         """Return the queue for an upload that needs this much memory."""
-        return self.small if least <= SMALL_UPLOAD_BYTES else self.large
+        return self.small if minimum <= SMALL_UPLOAD_BYTES else self.large
 
     def available_to(self, queue: MemoryQueue) -> int:
         """Return the bytes that a queue may take now: all free ones that others are not guaranteed."""
@@ -129,13 +129,13 @@ class MemoryQueue:
         self.waiting: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
         """By tenant. None of them is empty."""
 
-    def shares(self, tenant: str, *least: int) -> Holding:
+    def shares(self, tenant: str, *minimums: int) -> Holding:
         """Wait for memory, and hold it as shares of at least this size, in an `async with` block.
 
         A request larger than the budget gets all of it. Raises `Overloaded` after `QUEUE_SECONDS`, or at once
         if too many requests wait.
         """
-        return Holding(self, tenant, least)
+        return Holding(self, tenant, minimums)
 
     def beyond(self, tenant: str, more: int = 0) -> int:
         """Return the bytes that a tenant would hold with `more`, beyond its half of what is guaranteed."""
@@ -203,11 +203,11 @@ class MemoryQueue:
 
     def _require_room(self, tenant: str) -> None:
         """Raise `Overloaded` if too many wait."""
-        most = self._max_waiting
-        if most is None:
+        limit = self._max_waiting
+        if limit is None:
             return
         own = len(self.waiting.get(tenant, ()))
-        if self._count >= most or own >= (most + 1) // 2:
+        if self._count >= limit or own >= (limit + 1) // 2:
             raise Overloaded(f"{max(own, self._count)} {self._name}s wait for memory already", RETRY_SECONDS)
 
     def _leave(self, tenant: str, amount: int, granted: asyncio.Future[None]) -> None:
@@ -228,11 +228,11 @@ class MemoryQueue:
 class Holding:
     """The memory of one request, within a block."""
 
-    def __init__(self, queue: MemoryQueue, tenant: str, least: Sequence[int]) -> None:
+    def __init__(self, queue: MemoryQueue, tenant: str, minimums: Sequence[int]) -> None:
         self._queue, self._tenant = queue, tenant
-        self._shares = [MemoryShare(queue, tenant, each) for each in least]
+        self._shares = [MemoryShare(queue, tenant, each) for each in minimums]
         # Else a request larger than the budget would wait for ever.
-        self._amount = min(sum(least), queue.largest_grant)
+        self._amount = min(sum(minimums), queue.largest_grant)
 
     async def __aenter__(self) -> Sequence[MemoryShare]:
         if not self._queue.try_begin(self._tenant, self._amount):
@@ -249,18 +249,18 @@ class Holding:
 
 
 class MemoryShare:
-    """The memory that a request holds for one purpose: `least` bytes always, more if there is plenty."""
+    """The memory that a request holds for one purpose: `minimum` bytes always, more if there is plenty."""
 
-    def __init__(self, queue: MemoryQueue, tenant: str, least: int) -> None:
-        self._queue, self._tenant, self.least = queue, tenant, least
+    def __init__(self, queue: MemoryQueue, tenant: str, minimum: int) -> None:
+        self._queue, self._tenant, self.minimum = queue, tenant, minimum
         self._used = self._extra = 0
 
     def try_use(self, amount: int) -> bool:
         """Account for bytes that will be held. Return False if they are too many now.
 
-        Up to `least` bytes are never too many.
+        Up to `minimum` bytes are never too many.
         """
-        missing = self._used + amount - self.least - self._extra
+        missing = self._used + amount - self.minimum - self._extra
         if missing > 0:
             if not self._queue.try_take(self._tenant, missing):
                 return False
@@ -271,13 +271,13 @@ class MemoryShare:
     def release(self, amount: int) -> None:
         """Account for bytes that are no longer held."""
         self._used -= amount
-        spare = self._extra - max(self._used - self.least, 0)
+        spare = self._extra - max(self._used - self.minimum, 0)
         if spare > 0:
             self._extra -= spare
             self._queue.give_back(self._tenant, spare)
 
     def close(self) -> None:
-        """Give back what is held beyond the first `least`."""
+        """Give back what is held beyond the first `minimum`."""
         if self._extra:
             self._queue.give_back(self._tenant, self._extra)
         self._used = self._extra = 0

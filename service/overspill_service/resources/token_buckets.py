@@ -25,13 +25,13 @@ class TokenBucket:
         """The part of rate and burst that may be used here."""
         self.policy = f'"{kind}";q={int(burst)};w={math.ceil(burst / rate)}'
         """The tokens (`q`) that it grants within seconds (`w`), as a `RateLimit-Policy` field."""
-        self.asked = 0
+        self.requested = 0
         """How often a token was asked for."""
 
     @property
     def state(self) -> str:
         """The tokens that are left (`r`) and the seconds until all are back (`t`), as a `RateLimit` field."""
-        missing = max(0.0, self._most - self._tokens)
+        missing = max(0.0, self._capacity - self._tokens)
         return f'"{self._kind}";r={int(self._tokens)};t={math.ceil(missing / (self.rate * self.share))}'
 
     @property
@@ -40,18 +40,18 @@ class TokenBucket:
         return self._tokens
 
     @property
-    def _most(self) -> float:
+    def _capacity(self) -> float:
         return self._burst if self.share == 1 else max(1.0, self._burst * self.share)
 
     def wait(self) -> int:
         """Return the whole seconds until there is a token, 0 if there is one now."""
         now, rate = self._clock(), self.rate * self.share
-        self._tokens, self._at = min(self._most, self._tokens + rate * (now - self._at)), now
+        self._tokens, self._at = min(self._capacity, self._tokens + rate * (now - self._at)), now
         return 0 if self._tokens >= 1 else math.ceil((1 - self._tokens) / rate)
 
     def take(self) -> int:
         """Take a token if there is one. Return what `wait` does: 0 if a token was taken."""
-        self.asked += 1
+        self.requested += 1
         seconds = self.wait()
         if not seconds:
             self._tokens -= 1
@@ -67,13 +67,13 @@ class TokenBucket:
 
 
 class TokenBuckets:
-    """A bucket for each name. At most `most` are kept: the longest unused one goes, as if it were full."""
+    """A bucket for each name. At most `max_keys` are kept. The longest unused one goes, as if full."""
 
     def __init__(
-        self, kind: str, rate: float, burst: float, clock: Callable[[], float], *, most: int
+        self, kind: str, rate: float, burst: float, clock: Callable[[], float], *, max_keys: int
     ) -> None:
         self._new: Callable[[], TokenBucket] = partial(TokenBucket, kind, rate, burst, clock)
-        self._buckets: Latest[str, TokenBucket] = Latest(most)
+        self._buckets: Latest[str, TokenBucket] = Latest(max_keys)
 
     def of(self, name: str) -> TokenBucket:
         self._buckets[name] = bucket = self._buckets.get(name) or self._new()

@@ -19,12 +19,12 @@ class Turns:
     """`rate` turns a second for each name, `burst` of them at once. Belongs to one event loop."""
 
     def __init__(
-        self, rate: float, burst: float, longest: float, clock: Callable[[], float], *, most: int
+        self, rate: float, burst: float, longest: float, clock: Callable[[], float], *, max_keys: int
     ) -> None:
-        """`longest`: seconds that a turn is waited for. `most`: names that are known at once."""
+        """`longest`: seconds that a turn is waited for. `max_keys`: names that are known at once."""
         self._step, self._ahead, self._longest = 1 / rate, burst / rate, longest
         self._clock = clock
-        self._last: Latest[str, float] = Latest(most)
+        self._last: Latest[str, float] = Latest(max_keys)
         """When the last turn of each name comes."""
 
     def take(self, name: str) -> float | None:

@@ -31,8 +31,8 @@ class UnsentAnswers:
 
         `cut_off` gets the tenant of each connection that is cut off.
         """
-        self.most = memory // FRACTION
-        self.share = self.most // 2
+        self.limit = memory // FRACTION
+        self.share = self.limit // 2
         self._cut_off = cut_off
         self._held: dict[str, dict[Connection, int]] = {}
         """By tenant, the one that was noted first comes first."""
@@ -76,7 +76,7 @@ class UnsentAnswers:
         """Return the tenant that has to give something back, if any has."""
         if self._sizes[tenant] > self.share:
             return tenant
-        return max(self._sizes, key=self._sizes.__getitem__) if self.total > self.most else None
+        return max(self._sizes, key=self._sizes.__getitem__) if self.total > self.limit else None
 
     def _take_back(self, tenant: str, latest: Connection) -> bool:
         """Look at a tenant's oldest connection, and cut it off if its client has taken nothing since.

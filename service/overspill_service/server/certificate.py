@@ -84,8 +84,8 @@ class Certificate:
 
     def warn_once(self, now: datetime) -> None:
         """Log once that the certificate expires soon, and once that it has expired."""
-        known, self._warning = self._warning, self.validity.warning(now)
-        if self._warning not in ("", known):
+        previous, self._warning = self._warning, self.validity.warning(now)
+        if self._warning not in ("", previous):
             log.warning("the certificate %s; replace its files", self._warning, extra=self._fields)
 
     @property

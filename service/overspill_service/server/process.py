@@ -196,14 +196,14 @@ async def _accept(
     runner: web.AppRunner, service: Service, listener: socket.socket, certificate: Certificate | None
 ) -> None:
     assert runner.server is not None
-    most = min(connection_limit(), service.settings.max_connections or sys.maxsize)
+    max_connections = min(connection_limit(), service.settings.max_connections or sys.maxsize)
     refusals = Refusals(
         crowded=bytes_of(OutOfResources(REFUSED)),
         large_head=bytes_of(HeadersTooLarge(MAX_FIELDS_BYTES, MAX_HEADERS_BYTES)),
         large_field=bytes_of(FieldTooLarge(MAX_FIELD_BYTES)),
     )
     note = partial(service.failure_log.record_cause, HeadersTooLarge.code, LARGE_HEAD)
-    service.connections = Connections(most, refusals, service.addresses.is_proxy, note)
+    service.connections = Connections(max_connections, refusals, service.addresses.is_proxy, note)
     record = partial(_record_refusal, service.failure_log)
     await service.connections.accept(
         listener, runner.server, record, lambda: certificate.context if certificate else None
@@ -211,9 +211,10 @@ async def _accept(
 
 
 def _record_refusal(failure_log: FailureLog, error: OSError) -> None:
-    known = failure(error, "the network")
+    service_error = failure(error, "the network")
     failure_log.record_cause(
-        known.failure_name if known else "accepting", f"no client can be accepted: {known or error}"
+        service_error.failure_name if service_error else "accepting",
+        f"no client can be accepted: {service_error or error}",
     )
 
 

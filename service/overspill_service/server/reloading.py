@@ -24,13 +24,16 @@ log = logging.getLogger("overspill_service.start")
 
 
 async def run_reloads(
-    asked: asyncio.Event, service: Service, certificate: Certificate | None, reread: Callable[[], Settings]
+    requested: asyncio.Event,
+    service: Service,
+    certificate: Certificate | None,
+    reread: Callable[[], Settings],
 ) -> None:
-    """Apply the settings that `reread` returns each time that `asked` is set, until cancelled."""
+    """Apply the settings that `reread` returns each time that `requested` is set, until cancelled."""
     attempts = Attempts(log)
     while True:
-        await asked.wait()
-        asked.clear()
+        await requested.wait()
+        requested.clear()
         await attempts.make("reading the settings again", _reload_once(service, certificate, reread))
 
 

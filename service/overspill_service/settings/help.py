@@ -48,8 +48,8 @@ def allowed(hint: Any) -> str:
     if kind in (bool, bool | None):
         return "true, false"
     meta, unit = next(metas_in(hint)), unit_of(hint)
-    least = f"{meta.ge} or more" if meta.ge is not None else f"more than {meta.gt}"
-    bounds = f"{meta.ge} to {meta.le}" if meta.le is not None else least
+    minimum = f"{meta.ge} or more" if meta.ge is not None else f"more than {meta.gt}"
+    bounds = f"{meta.ge} to {meta.le}" if meta.le is not None else minimum
     if meta.ge is None and meta.gt is None:
         return ""
     return f"{bounds}; {FORMS[unit]}" if unit else bounds

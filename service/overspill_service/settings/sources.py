@@ -46,20 +46,20 @@ MIN_SIMILARITY: Final = 0.7
 def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
     """Return the settings. Raises `SettingError` that names the first wrong one and its source."""
     config = flags.get("config") or environ.get(PREFIX + "CONFIG")
-    known = frozenset(Settings.__struct_fields__)
+    names = frozenset(Settings.__struct_fields__)
     values: dict[str, tuple[Any, str]] = {}
     for name, value in (_read_file(Path(config)) if config else {}).items():
-        if name not in known:
+        if name not in names:
             raise SettingError(
-                f"{name} in {config} is not a setting; settings are {', '.join(sorted(known))}"
+                f"{name} in {config} is not a setting; settings are {', '.join(sorted(names))}"
             )
         values[name] = value, f"{name} in {config}"
-    for name in known:
+    for name in names:
         variable = PREFIX + name.upper()
         if text := environ.get(variable):
             values[name] = text, variable
     for name, text in flags.items():
-        if name in known:
+        if name in names:
             values[name] = text, "--" + name.replace("_", "-")
     return _build(values)
 
@@ -69,13 +69,13 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
     The client's variables, and those that Kubernetes sets for a Service, are ignored.
     """
-    known = [name.upper() for name in Settings.__struct_fields__]
+    names = [name.upper() for name in Settings.__struct_fields__]
     sentences = []
-    for variable in sorted(set(environ) - {PREFIX + name for name in known}):
+    for variable in sorted(set(environ) - {PREFIX + name for name in names}):
         is_foreign = FOREIGN.fullmatch(variable) or SERVICE_LINK.fullmatch(f"{variable}={environ[variable]}")
         if variable.startswith(PREFIX) and not is_foreign:
             similar = difflib.get_close_matches(
-                variable.removeprefix(PREFIX), known, n=1, cutoff=MIN_SIMILARITY
+                variable.removeprefix(PREFIX), names, n=1, cutoff=MIN_SIMILARITY
             )
             advice = f"did you mean {PREFIX}{similar[0]}?" if similar else "`serve --help` lists the settings"
             sentences.append(f"{variable} is not a setting and is ignored; {advice}")
@@ -110,8 +110,10 @@ def _build(values: Mapping[str, tuple[Any, str]]) -> Settings:
     if settings.jwt_keys and not settings.jwt_issuer:
         raise SettingError("jwt_keys is set, and jwt_issuer is not, so no token would be taken: name it too")
     if settings.default_ttl > settings.max_ttl:
-        default, most = (format_value(each, "seconds") for each in (settings.default_ttl, settings.max_ttl))
-        raise SettingError(f"default_ttl ({default}) is longer than max_ttl ({most})")
+        default, maximum = (
+            format_value(each, "seconds") for each in (settings.default_ttl, settings.max_ttl)
+        )
+        raise SettingError(f"default_ttl ({default}) is longer than max_ttl ({maximum})")
     if 0 < settings.memory < MIN_MEMORY:
         raise SettingError(f"memory ({settings.memory}) is too little for a large upload: {MEMORY_FORMS}")
     return settings

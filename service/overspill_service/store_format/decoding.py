@@ -203,11 +203,11 @@ class _Members(BodyDecoder):
 
     def _next(self, encoded: int) -> _Member:
         """Begin the member behind the first `encoded` bytes. Raises `DamagedEncoding` if too many came."""
-        most = FREE_MEMBERS + encoded // MEMBER_ENCODED + self._decoded // MEMBER_DECODED
-        if self._member_count >= most:
+        max_members = FREE_MEMBERS + encoded // MEMBER_ENCODED + self._decoded // MEMBER_DECODED
+        if self._member_count >= max_members:
             raise DamagedEncoding(
-                f"the {self._name} body has more than {most} parts in its first {encoded} bytes; compress it "
-                "as one stream"
+                f"the {self._name} body has more than {max_members} parts in its first {encoded} bytes; "
+                "compress it as one stream"
             )
         self._member_count += 1
         return self._member_type()

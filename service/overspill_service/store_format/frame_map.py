@@ -174,12 +174,12 @@ class FrameMap:
         edge = frames.stop - 1 if is_reversed else frames.start
         segment = bisect_right(self._firsts, edge) - 1
         if is_reversed:
-            least = max(frames.start, self._firsts[segment], frames.stop - MAX_SPAN_FRAMES)
+            low = max(frames.start, self._firsts[segment], frames.stop - MAX_SPAN_FRAMES)
             limit_reached = bisect_right(self._stored, self._stored[frames.stop] - size) - 1
-            return self._span(segment, range(max(least, limit_reached), frames.stop))
-        most = min(frames.stop, self._firsts[segment + 1], frames.start + MAX_SPAN_FRAMES)
+            return self._span(segment, range(max(low, limit_reached), frames.stop))
+        high = min(frames.stop, self._firsts[segment + 1], frames.start + MAX_SPAN_FRAMES)
         limit_reached = bisect_left(self._stored, self._stored[edge] + size)
-        return self._span(segment, range(edge, min(most, limit_reached)))
+        return self._span(segment, range(edge, min(high, limit_reached)))
 
     def check_stored(self, frames: range, data: bytes) -> None:
         """Raise `CaptureDamaged` if `data` cannot be these stored frames. Nothing is decoded.

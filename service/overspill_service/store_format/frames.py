@@ -102,16 +102,16 @@ class FrameWriter:
 
         Only bytes that join pending bytes in a frame are copied.
         """
-        held = len(self._pending)
-        if not held:
+        pending_size = len(self._pending)
+        if not pending_size:
             stop = _frame_end(data, start)
             return _encoded(data, start, stop, self._level), stop
-        self._pending += memoryview(data)[start : start + FRAME_SIZE - held]
+        self._pending += memoryview(data)[start : start + FRAME_SIZE - pending_size]
         stop = _frame_end(self._pending, 0)
         frame = _encoded(self._pending, 0, stop, self._level)
-        del self._pending[max(stop, held) :]
+        del self._pending[max(stop, pending_size) :]
         del self._pending[:stop]
-        return frame, start + max(stop - held, 0)
+        return frame, start + max(stop - pending_size, 0)
 
 
 def frames_between(data: bytes, start: int, stop: int, level: int = LEVEL) -> list[tuple[Frame, bytes]]:

@@ -87,12 +87,12 @@ class Ingest:
         The size of an encoded body is known before decoding only if it may be stored as it is. What came
         before counts too: the last step searches and compresses what waits of it.
         """
-        most = INLINE_BYTES if self._screen is None else screening.INLINE_BYTES
-        if self._sent_size + sum(map(len, chunks)) > most:
+        limit = INLINE_BYTES if self._screen is None else screening.INLINE_BYTES
+        if self._sent_size + sum(map(len, chunks)) > limit:
             return False
         if self._encoding is None:
             return True
-        return self._may_be_frame(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= most
+        return self._may_be_frame(is_last=is_last) and 0 < content_size(b"".join(chunks)) <= limit
 
     def take(self, chunks: Sequence[bytes], *, is_last: bool) -> Iterator[tuple[list[Framed], bool]]:
         """Yield after each step the frames that it finished, and whether another step follows.
@@ -171,8 +171,8 @@ class Ingest:
             return []
         self._count_sent(piece)
         frames: list[Framed] = []
-        for kept in (piece,) if self._screen is None else self._screen.feed(piece):
-            frames += self._keep(kept)
+        for part in (piece,) if self._screen is None else self._screen.feed(piece):
+            frames += self._keep(part)
         return frames
 
     def _finish(self) -> list[Framed]:

@@ -57,7 +57,7 @@ class Screen:
         return not other.counts
 
 
-def taken(treatment: Treatment, before: bytes, data: bytes, *, is_last: bool) -> int:
+def decided_size(treatment: Treatment, before: bytes, data: bytes, *, is_last: bool) -> int:
     """Return how many bytes of `data` are decided on: what follows may show that the last word is a secret.
 
     `before` is what precedes them, as far as a secret may reach back. With `is_last` nothing follows. Raises
@@ -69,7 +69,7 @@ def taken(treatment: Treatment, before: bytes, data: bytes, *, is_last: bool) ->
         size += len(stream.feed(data[start : start + SLICE_BYTES]))
     size += len(stream.finish() if is_last else stream.settle())
     if stream.counts:
-        raise SecretsFound(stream.counts, what="the append has")
+        raise SecretsFound(stream.counts, subject="the append has")
     return max(0, size - len(before))
 
 

@@ -69,5 +69,5 @@ class CohortCounts:
         return {Cell(figure, name): amount for figure, amount in amounts if amount}
 
     def _name(self, tenant: str, cohort: Cohort) -> str:
-        known = self._names(tenant, cohort.experiment)
-        return cohort.encode() if known == cohort.experiment else OTHER
+        name = self._names(tenant, cohort.experiment)
+        return cohort.encode() if name == cohort.experiment else OTHER

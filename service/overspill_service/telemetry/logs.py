@@ -90,8 +90,8 @@ class MalformedRequests(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
-            what = mistake_of(error)
-            record.msg, record.args, record.exc_info = "a malformed request was refused: %s", (what,), None
+            mistake = mistake_of(error)
+            record.msg, record.args, record.exc_info = "a malformed request was refused: %s", (mistake,), None
             record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         return True
 

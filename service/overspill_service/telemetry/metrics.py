@@ -108,14 +108,14 @@ class Metrics:
         return [(_OBSERVED[name], labels, amount) for (name, labels), amount in totals.items()]
 
     def _counts(self, tenant: str, seen: wire.Observation) -> Iterable[_Count]:
-        who = self._tool(tenant, seen.tool)
-        labels = *who, seen.outcome.value
+        owner = self._tool(tenant, seen.tool)
+        labels = *owner, seen.outcome.value
         yield d.TOOL_OUTPUTS, labels, seen.count
         yield d.TOOL_OUTPUT_BYTES, labels, seen.bytes_before
         yield d.TOOL_OUTPUT_KEPT_BYTES, labels, seen.bytes_after
-        yield d.TOKENS_KEPT_OUT, who, seen.tokens_kept_out
-        yield d.IDENTICAL_OUTPUTS, who, seen.identical
-        yield d.RERUN_BURSTS, who, seen.bursts
+        yield d.TOKENS_KEPT_OUT, owner, seen.tokens_kept_out
+        yield d.IDENTICAL_OUTPUTS, owner, seen.identical
+        yield d.RERUN_BURSTS, owner, seen.bursts
 
     def capture(self, entry: Entry, *, is_new: bool) -> None:
         """Count a stored capture, or a repeated one."""
@@ -188,11 +188,11 @@ class Metrics:
         """Count a request by its sender."""
         found = self._used.get((tenant, key, code))
         if found is None:
-            who = self._tenant(tenant), self._key(key)
+            owner = self._tenant(tenant), self._key(key)
             found = (
-                self._of(d.TENANT_REQUESTS, *who, code),
-                self._of(d.TENANT_RECEIVED_BYTES, *who),
-                self._of(d.TENANT_SENT_BYTES, *who),
+                self._of(d.TENANT_REQUESTS, *owner, code),
+                self._of(d.TENANT_RECEIVED_BYTES, *owner),
+                self._of(d.TENANT_SENT_BYTES, *owner),
             )
             if len(self._used) < MAX_KEYS:
                 self._used[tenant, key, code] = found

@@ -16,15 +16,15 @@ SHARED_TOOLS: Final = 4000
 
 
 class BoundedNames:
-    """Keeps the first `most` names, and replaces all others by `other`."""
+    """Keeps the first `limit` names, and replaces all others by `other`."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._known: set[str] = set()
 
     def __call__(self, name: str) -> str:
         if name not in self._known:
-            if len(self._known) >= self._most:
+            if len(self._known) >= self._limit:
                 return OTHER
             self._known.add(name)
         return name
@@ -34,16 +34,16 @@ class ToolNames:
     """Keeps each tenant's first tool names. No tenant's names take the reserved room of another one."""
 
     def __init__(
-        self, reserved: int = RESERVED_TOOLS, most: int = MAX_TOOLS, shared: int = SHARED_TOOLS
+        self, reserved: int = RESERVED_TOOLS, limit: int = MAX_TOOLS, shared: int = SHARED_TOOLS
     ) -> None:
-        self._reserved, self._most, self._shared = reserved, most, shared
+        self._reserved, self._limit, self._shared = reserved, limit, shared
         self._known: dict[str, set[str]] = {}
 
     def __call__(self, tenant: str, tool: str) -> str:
-        known = self._known.setdefault(tenant, set())
-        if tool not in known:
-            if len(known) >= self._most or (len(known) >= self._reserved and self._shared <= 0):
+        names = self._known.setdefault(tenant, set())
+        if tool not in names:
+            if len(names) >= self._limit or (len(names) >= self._reserved and self._shared <= 0):
                 return OTHER
-            self._shared -= len(known) >= self._reserved
-            known.add(tool)
+            self._shared -= len(names) >= self._reserved
+            names.add(tool)
         return tool

@@ -152,9 +152,9 @@ class FileTenant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def limits(self, defaults: Limits) -> Limits:
         """Return all limits. Raises `ValueError` if the default TTL is outside the tenant's own bounds."""
         values = {name: getattr(self, name, None) for name in Limits.__struct_fields__}
-        given = {name: value for name, value in values.items() if value is not None}
-        are_exact = defaults.are_exact or any(map(given.get, TOTALS))
-        limits = msgspec.structs.replace(defaults, are_exact=are_exact, **given)
+        own_limits = {name: value for name, value in values.items() if value is not None}
+        are_exact = defaults.are_exact or any(map(own_limits.get, TOTALS))
+        limits = msgspec.structs.replace(defaults, are_exact=are_exact, **own_limits)
         if not limits.min_ttl <= limits.default_ttl <= limits.max_ttl:
             raise ValueError(
                 f"the tenant {self.name}: default_ttl ({limits.default_ttl}) must lie between "
@@ -220,11 +220,11 @@ def _with_numbers(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"tenants": read}
 
 
-def _refuse_duplicates(path: Path, what: str, values: Iterable[str]) -> None:
+def _refuse_duplicates(path: Path, label: str, values: Iterable[str]) -> None:
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            raise ValueError(f"{path}: the {what} {value} is given twice")
+            raise ValueError(f"{path}: the {label} {value} is given twice")
         seen.add(value)
 
 

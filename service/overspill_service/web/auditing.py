@@ -67,12 +67,12 @@ async def end(request: web.Request, status: int | None) -> None:
     await service.audit.write(event, service.archive.clock())
 
 
-def _about(request: web.Request, known: dict[str, Any]) -> dict[str, Any]:
+def _about(request: web.Request, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the subject of a request: the names in its path, and the fields found since."""
-    asked: dict[str, Any] = {_NAMED.get(name, name): value for name, value in request.match_info.items()}
-    if CAPTURE_ID.fullmatch(asked.get("ref", "")):
-        asked["capture"] = asked.pop("ref")
-    about = asked | {name: known[name] for name in _ABOUT if name in known}
+    values: dict[str, Any] = {_NAMED.get(name, name): value for name, value in request.match_info.items()}
+    if CAPTURE_ID.fullmatch(values.get("ref", "")):
+        values["capture"] = values.pop("ref")
+    about = values | {name: fields[name] for name in _ABOUT if name in fields}
     return {name: _fit(value) if isinstance(value, str) else value for name, value in about.items()}
 
 

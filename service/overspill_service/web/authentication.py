@@ -223,14 +223,14 @@ class Authenticator:
         return principal
 
     def _cached(self, key_hash: str) -> Principal | None:
-        known = self._cache.get(key_hash)
-        if known is None or known.until <= time.monotonic() or known.has_expired(self._clock()):
+        cached = self._cache.get(key_hash)
+        if cached is None or cached.until <= time.monotonic() or cached.has_expired(self._clock()):
             return None
-        return known.principal
+        return cached.principal
 
     async def _find(self, key: str, key_hash: str, *, is_current: bool) -> Principal | None:
         """Return the principal of a key of the catalog, None if there is none or it has expired."""
-        asked = time.monotonic()  # it may be revoked while the answer is on its way
+        asked_at = time.monotonic()  # it may be revoked while the answer is on its way
         record = await self._record(key_hash)
         if record is None or record.is_expired(self._clock()):
             self._cache.pop(key_hash, None)
@@ -239,7 +239,7 @@ class Authenticator:
             with suppress(KeyNotFound):
                 await self._issuer.rehash(key, record)
         principal = self._principal_of(record)
-        self._cache[key_hash] = CachedKey(asked + KEY_CACHE_SECONDS, record.expires, principal)
+        self._cache[key_hash] = CachedKey(asked_at + KEY_CACHE_SECONDS, record.expires, principal)
         return principal
 
     async def _record(self, key_hash: str) -> KeyRecord | None:

@@ -39,14 +39,14 @@ class Span(NamedTuple):
         """
         since, until = _ends(query, now, usual)
         resolution = _resolution(getattr(query, "step", None), now - since)
-        kept_since = now - resolution.kept - resolution.seconds
-        return cls(min(until, max(since, kept_since)), until, resolution)
+        first_kept = now - resolution.lifetime - resolution.seconds
+        return cls(min(until, max(since, first_kept)), until, resolution)
 
     @property
     def starts(self) -> range:
         """The starts of its buckets."""
         starts = bucket_starts(self.since, self.until, self.resolution)
-        return starts[-(self.resolution.kept // self.resolution.seconds + 1) :]
+        return starts[-(self.resolution.lifetime // self.resolution.seconds + 1) :]
 
 
 def _ends(query: Query, now: float, usual: float) -> tuple[float, float]:
@@ -65,7 +65,7 @@ def _resolution(step: int | None, age: float) -> Resolution:
     ask for 7 days by clocks of their own.
     """
     if step is None:
-        return next((each for each in RESOLUTIONS if each.seconds + each.kept > age), RESOLUTIONS[-1])
+        return next((each for each in RESOLUTIONS if each.seconds + each.lifetime > age), RESOLUTIONS[-1])
     found = next((each for each in RESOLUTIONS if each.seconds == step), None)
     if found is None:
         steps = ", ".join(str(each.seconds) for each in RESOLUTIONS)

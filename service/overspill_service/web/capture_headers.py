@@ -134,6 +134,6 @@ def _ttl(headers: CIMultiDictProxy[str]) -> int | None:
         return None
     seconds = whole_number(field, _MAX_DIGITS)
     if seconds is None:
-        what = f"is not a whole number of seconds of at most {_MAX_DIGITS} digits"
-        raise InvalidHeader(f"{Header.TTL} {field[:100]!r} {what}")
+        problem = f"is not a whole number of seconds of at most {_MAX_DIGITS} digits"
+        raise InvalidHeader(f"{Header.TTL} {field[:100]!r} {problem}")
     return seconds

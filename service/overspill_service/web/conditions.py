@@ -37,15 +37,15 @@ def is_not_modified(headers: Headers, method: str, tag: str | None, *, exists: b
     `tag` is the strong entity tag of the selected representation, None if it has none. Raises
     `PreconditionFailed` (412).
     """
-    wanted = list_field(headers, hdrs.IF_MATCH)
-    if wanted is not None and not _list_has_tag(wanted, tag, exists=exists, weakly=False):
-        raise PreconditionFailed(f"If-Match asks for {wanted[:200]}, but the tag is {tag or 'none'}")
-    known = list_field(headers, hdrs.IF_NONE_MATCH)
-    if known is None or not _list_has_tag(known, tag, exists=exists, weakly=True):
+    if_match = list_field(headers, hdrs.IF_MATCH)
+    if if_match is not None and not _list_has_tag(if_match, tag, exists=exists, weakly=False):
+        raise PreconditionFailed(f"If-Match asks for {if_match[:200]}, but the tag is {tag or 'none'}")
+    if_none_match = list_field(headers, hdrs.IF_NONE_MATCH)
+    if if_none_match is None or not _list_has_tag(if_none_match, tag, exists=exists, weakly=True):
         return False
     if method in SAFE:
         return True
-    raise PreconditionFailed(f"If-None-Match rules out {known[:200]}, and it is there already")
+    raise PreconditionFailed(f"If-None-Match rules out {if_none_match[:200]}, and it is there already")
 
 
 def allows_range(headers: Headers, tag: str) -> bool:

@@ -43,13 +43,13 @@ async def content(context: RequestContext[wire.RefQuery]) -> web.StreamResponse:
     """Answer with the bytes: 206 for a range, 304 if the client has them already."""
     entry = await context.entry()
     request, fields = context.request, context.request.headers
-    asked = _range(request, entry)
-    coding = choose_coding(list_field(fields, hdrs.ACCEPT_ENCODING), is_range=asked is not None)
+    requested = _range(request, entry)
+    coding = choose_coding(list_field(fields, hdrs.ACCEPT_ENCODING), is_range=requested is not None)
     as_stored = coding == ZSTD
     headers = {**UNTRUSTED, **entry_headers(entry.to_wire()), hdrs.ETAG: etag(entry, as_stored=as_stored)}
     if is_not_modified(fields, request.method, headers[hdrs.ETAG]):
         return web.Response(status=304, headers=headers)
-    part = None if asked is None or as_stored else _resolve(asked, entry)
+    part = None if requested is None or as_stored else _resolve(requested, entry)
     headers[hdrs.CONTENT_TYPE] = entry.content_type
     reader = await context.service.archive.reader(entry)
     if as_stored:
@@ -74,9 +74,9 @@ def _range(request: web.Request, entry: Entry) -> ByteRange | None:
     return ByteRange.parse(field) if allows_range(request.headers, etag(entry, as_stored=False)) else None
 
 
-def _resolve(asked: ByteRange, entry: Entry) -> ContentRange:
+def _resolve(byte_range: ByteRange, entry: Entry) -> ContentRange:
     """Return the range within the content. Raises `RangeNotSatisfiable` if it has no byte."""
-    resolved = asked.resolve(entry.size)
+    resolved = byte_range.resolve(entry.size)
     if resolved is None:
         raise RangeNotSatisfiable(entry.size)
     return resolved
@@ -116,15 +116,15 @@ async def _send_decoded(
     context: RequestContext[wire.RefQuery],
     reader: Reader,
     headers: dict[str, str],
-    asked: ContentRange | None,
+    requested: ContentRange | None,
 ) -> web.StreamResponse:
     if not reader.entry.is_live:
         headers[Header.REPR_DIGEST] = wire.encode_digest(reader.entry.sha256)
-    span = asked or ContentRange(0, reader.entry.size, reader.entry.size)
-    if asked is not None:
-        headers[hdrs.CONTENT_RANGE] = str(asked)
+    span = requested or ContentRange(0, reader.entry.size, reader.entry.size)
+    if requested is not None:
+        headers[hdrs.CONTENT_RANGE] = str(requested)
     pieces = moved.content(context.service.archive, reader, span.start, span.stop)
-    return await _send(context, reader.entry, 200 if asked is None else 206, headers, len(span), pieces)
+    return await _send(context, reader.entry, 200 if requested is None else 206, headers, len(span), pieces)
 
 
 async def _send(
@@ -138,15 +138,17 @@ async def _send(
     is_exact: bool = True,
 ) -> web.StreamResponse:
     """Send `pieces`. They have `length` bytes in all, or about that many if `is_exact` is false."""
-    response, told = web.StreamResponse(status=status, headers=headers), length if is_exact else None
+    response, announced = web.StreamResponse(status=status, headers=headers), length if is_exact else None
     async with aclosing(pieces):
         if context.request.method == "HEAD":
-            response.content_length = told
+            response.content_length = announced
             await response.prepare(context.request)
             return response
         try:
             async with _long_answer_slot(context, length):
-                await send(context.request, response, pieces, told, context.service.settings.write_timeout)
+                await send(
+                    context.request, response, pieces, announced, context.service.settings.write_timeout
+                )
         finally:
             if response.prepared:
                 context.count_read(entry, "content", length)

@@ -190,8 +190,8 @@ def _marks(packed: bytes) -> list[wire.Mark]:
 async def _compiled(context: RequestContext[wire.WaitQuery], pattern: str) -> Pattern:
     query = context.query
     async with context.scan() as scan:
-        asked = wire.GrepQuery(pattern=pattern, fixed=query.fixed, ignore_case=query.ignore_case)
-        return await compiled(asked, scan)
+        grep_query = wire.GrepQuery(pattern=pattern, fixed=query.fixed, ignore_case=query.ignore_case)
+        return await compiled(grep_query, scan)
 
 
 ROUTES: Final = (

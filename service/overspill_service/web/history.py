@@ -92,18 +92,18 @@ class History:
         """Tenants whose roll-up of the 30 days before today a process has made."""
 
     async def figures(
-        self, catalog: Statistics, tenant: str, asked: Span, now: float, tool: str | None = None
+        self, catalog: Statistics, tenant: str, span: Span, now: float, tool: str | None = None
     ) -> Rollup:
         """Return the figures of a time, with `tool` of this tool alone.
 
         Buckets that may still change are read anew.
         """
         if tool is not None:
-            return await _read(catalog, tenant, asked, asked.starts, now, tool)
-        starts = asked.starts
-        ended = sum(start + asked.resolution.seconds + LATE_SECONDS <= now for start in starts)
-        found = await self._past(catalog, tenant, asked, starts[:ended], now)
-        async for start, sums in packed_buckets(catalog, tenant, asked.resolution, starts[ended:]):
+            return await _read(catalog, tenant, span, span.starts, now, tool)
+        starts = span.starts
+        ended = sum(start + span.resolution.seconds + LATE_SECONDS <= now for start in starts)
+        found = await self._past(catalog, tenant, span, starts[:ended], now)
+        async for start, sums in packed_buckets(catalog, tenant, span.resolution, starts[ended:]):
             found.add(tenant, start, sums)
         return found
 
@@ -115,20 +115,20 @@ class History:
         for tenant in [*{*tenants} - self._prepared]:
             self._prepared.add(tenant)
             if await catalog.once(f"rollup:{tenant}:{today}", DAYS.seconds):
-                asked = Span(now - MONTH, now, DAYS)
-                await self._past(catalog, tenant, asked, asked.starts[:-1], now)
+                span = Span(now - MONTH, now, DAYS)
+                await self._past(catalog, tenant, span, span.starts[:-1], now)
 
-    async def _past(self, catalog: Statistics, tenant: str, asked: Span, starts: range, now: float) -> Rollup:
-        length = _length(asked, now)
+    async def _past(self, catalog: Statistics, tenant: str, span: Span, starts: range, now: float) -> Rollup:
+        length = _length(span, now)
         if length is None or not starts:
-            return await _read(catalog, tenant, asked, starts, now)
-        name = rollup_name(asked.resolution, length)
+            return await _read(catalog, tenant, span, starts, now)
+        name = rollup_name(span.resolution, length)
         async with self._lock(tenant):  # two requests of a tenant do not read the same
             value = await catalog.rollup(tenant, name)
-            kept = None if value is None else Rollup.decode(value)
-            if kept is not None and (kept.first, kept.last) == (starts[0], starts[-1]):
-                return kept
-            found = await _moved(catalog, tenant, asked, starts, now, kept)
+            rollup = None if value is None else Rollup.decode(value)
+            if rollup is not None and (rollup.first, rollup.last) == (starts[0], starts[-1]):
+                return rollup
+            found = await _moved(catalog, tenant, span, starts, now, rollup)
             await _keep(catalog, tenant, name, found, now)
             return found
 
@@ -139,45 +139,45 @@ class History:
         return lock
 
 
-def _length(asked: Span, now: float) -> int | None:
+def _length(span: Span, now: float) -> int | None:
     """Return the length of the roll-ups for a time, None if it does not end now or has another length."""
-    if now - asked.until > LATE_SECONDS:
+    if now - span.until > LATE_SECONDS:
         return None
-    return next((each for each in LENGTHS if abs(asked.until - asked.since - each) <= LATE_SECONDS), None)
+    return next((each for each in LENGTHS if abs(span.until - span.since - each) <= LATE_SECONDS), None)
 
 
 async def _moved(
-    catalog: Statistics, tenant: str, asked: Span, starts: range, now: float, kept: Rollup | None
+    catalog: Statistics, tenant: str, span: Span, starts: range, now: float, rollup: Rollup | None
 ) -> Rollup:
     """Return the roll-up of these buckets: the kept one moved on, or another one if that is no more work."""
-    if kept is None or not kept.is_exact or now - kept.made >= KEPT_SECONDS:
-        return await _read(catalog, tenant, asked, starts, now)
-    step = asked.resolution.seconds
-    old = range(kept.first, min(starts[0], kept.last + step), step)
-    new = range(max(kept.last + step, starts[0]), starts[-1] + step, step)
-    is_behind = starts[0] < kept.first or starts[-1] < kept.last
-    if is_behind or len(old) + len(new) >= len(starts) or (old and not _is_there(old[0], asked, now)):
-        return await _read(catalog, tenant, asked, starts, now)
-    async for start, sums in packed_buckets(catalog, tenant, asked.resolution, old):
-        figures.subtract(kept.total, sums)
-        kept.rows.pop(start, None)
-    async for start, sums in packed_buckets(catalog, tenant, asked.resolution, new):
-        kept.add(tenant, start, sums)
-    kept.first, kept.last = starts[0], starts[-1]
-    return kept
+    if rollup is None or not rollup.is_exact or now - rollup.made >= KEPT_SECONDS:
+        return await _read(catalog, tenant, span, starts, now)
+    step = span.resolution.seconds
+    old = range(rollup.first, min(starts[0], rollup.last + step), step)
+    new = range(max(rollup.last + step, starts[0]), starts[-1] + step, step)
+    is_behind = starts[0] < rollup.first or starts[-1] < rollup.last
+    if is_behind or len(old) + len(new) >= len(starts) or (old and not _is_there(old[0], span, now)):
+        return await _read(catalog, tenant, span, starts, now)
+    async for start, sums in packed_buckets(catalog, tenant, span.resolution, old):
+        figures.subtract(rollup.total, sums)
+        rollup.rows.pop(start, None)
+    async for start, sums in packed_buckets(catalog, tenant, span.resolution, new):
+        rollup.add(tenant, start, sums)
+    rollup.first, rollup.last = starts[0], starts[-1]
+    return rollup
 
 
-def _is_there(start: int, asked: Span, now: float) -> bool:
+def _is_there(start: int, span: Span, now: float) -> bool:
     """Whether the catalog still has a bucket."""
-    return start + asked.resolution.seconds + asked.resolution.kept > now
+    return start + span.resolution.seconds + span.resolution.lifetime > now
 
 
 async def _read(
-    catalog: Statistics, tenant: str, asked: Span, starts: range, now: float, tool: str | None = None
+    catalog: Statistics, tenant: str, span: Span, starts: range, now: float, tool: str | None = None
 ) -> Rollup:
     """Return the roll-up of these buckets, read anew."""
     found = Rollup(starts[0] if starts else 0, starts[-1] if starts else 0, now, {}, {})
-    async for start, sums in packed_buckets(catalog, tenant, asked.resolution, starts, tool):
+    async for start, sums in packed_buckets(catalog, tenant, span.resolution, starts, tool):
         found.add(tenant, start, sums)
     return found
 

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 async def create(context: RequestContext[wire.NoQuery]) -> web.Response:
-    async with context.body(wire.NewKey) as wanted:
-        _require_own_scopes(context, wanted.scopes)
+    async with context.body(wire.NewKey) as parameters:
+        _require_own_scopes(context, parameters.scopes)
         issued = await context.service.issuer.issue(
             context.principal.tenant.name,
-            wanted.scopes,
+            parameters.scopes,
             now=context.service.archive.clock(),
-            name=wanted.name,
-            life=wanted.ttl,
-            session=wanted.session,
-            is_prefix=wanted.is_prefix,
+            name=parameters.name,
+            life=parameters.ttl,
+            session=parameters.session,
+            is_prefix=parameters.is_prefix,
         )
     logs.bind_fields(api_key=issued.record.id)
     return _issued(context, issued)
@@ -50,11 +50,11 @@ async def show(context: RequestContext[wire.NoQuery]) -> web.Response:
 
 async def rotate(context: RequestContext[wire.NoQuery]) -> web.Response:
     issuer = context.service.issuer
-    async with context.body(wire.Rotation) as wanted:
+    async with context.body(wire.Rotation) as parameters:
         old = (await issuer.named(context.request.match_info["id"], context.principal.tenant.name))[-1]
         _require_own_scopes(context, old.scopes)
         now = context.service.archive.clock()
-        issued = await issuer.rotate(old, now=now, life=wanted.ttl, overlap=wanted.overlap)
+        issued = await issuer.rotate(old, now=now, life=parameters.ttl, overlap=parameters.overlap)
     logs.bind_fields(api_key=old.id, new_api_key=issued.record.id)
     return _issued(context, issued)
 

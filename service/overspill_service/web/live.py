@@ -106,10 +106,10 @@ async def _telling_progress(context: RequestContext[Any]) -> AsyncIterator[None]
     except ServiceError as error:
         word, may_read = context.request.headers.get(Header.PRODUCER), Scope.READ in context.principal.scopes
         with suppress(ServiceError):
-            known = await progress_for(context.captures, context.ref, word, may_read=may_read)
-            if known is not None:
-                error.offset = known.accepted if error.offset is None else error.offset
-                error.durable = min(known.durable, error.offset)
+            status = await progress_for(context.captures, context.ref, word, may_read=may_read)
+            if status is not None:
+                error.offset = status.accepted if error.offset is None else error.offset
+                error.durable = min(status.durable, error.offset)
         raise
 
 

@@ -221,9 +221,11 @@ def _abort(request: web.Request, exchange: Exchange, error: Exception) -> None:
 
 def _request_id(request: web.Request) -> str:
     """Return the request's id: the client's if it is harmless and not a key, else a new one."""
-    given = request.headers.get(Header.REQUEST_ID)
-    is_allowed = given is not None and _ALLOWED_ID.fullmatch(given) and not KEY_PATTERN.search(given)
-    return given if given is not None and is_allowed else random_bytes(8).hex()
+    request_id = request.headers.get(Header.REQUEST_ID)
+    is_allowed = (
+        request_id is not None and _ALLOWED_ID.fullmatch(request_id) and not KEY_PATTERN.search(request_id)
+    )
+    return request_id if request_id is not None and is_allowed else random_bytes(8).hex()
 
 
 def span_of(request: web.Request, exchange: Exchange) -> AbstractContextManager[None]:

@@ -99,9 +99,9 @@ def _parsed_weights(field: str) -> Mapping[str, float]:
     weights = {}
     for member in field.split(","):
         name, *parameters = (part.strip().lower() for part in member.split(";"))
-        given = [
+        weight_values = [
             value.strip() for key, _, value in (each.partition("=") for each in parameters) if key == "q"
         ]
-        if name and all(_WEIGHT.fullmatch(value) for value in given):
-            weights[name] = float(given[-1]) if given else 1.0
+        if name and all(_WEIGHT.fullmatch(value) for value in weight_values):
+            weights[name] = float(weight_values[-1]) if weight_values else 1.0
     return weights

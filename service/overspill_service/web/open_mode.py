@@ -35,9 +35,9 @@ class OpenMode:
         return await self._chosen() is AccessMode.UNTIL_KEY
 
     async def _chosen(self) -> AccessMode:
-        asked = time.monotonic()
-        if asked >= self._until:
+        asked_at = time.monotonic()
+        if asked_at >= self._until:
             mode = await self._catalog.access_mode() if await self._catalog.is_complete() else None
             self._mode = mode or await self._keyring.mode() or AccessMode.CLOSED
-            self._until = asked + MODE_SECONDS
+            self._until = asked_at + MODE_SECONDS
         return self._mode

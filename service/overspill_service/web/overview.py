@@ -52,14 +52,14 @@ async def of_fleet(context: RequestContext[wire.OverviewQuery]) -> web.Response:
 async def _answer(context: RequestContext[wire.OverviewQuery], tenant: str) -> web.Response:
     archive, history = context.service.archive, context.service.history
     now = archive.clock()
-    asked = Span.of(context.query, now, USUAL_SECONDS)
+    span = Span.of(context.query, now, USUAL_SECONDS)
     async with context.read_memory(ANSWER_SIZE):
-        found = await history.figures(archive.catalog, tenant, asked, now, context.query.tool)
+        found = await history.figures(archive.catalog, tenant, span, now, context.query.tool)
         stats = wire.Stats(
-            since=instant(asked.since),
-            until=instant(asked.until),
-            step=asked.resolution.seconds,
-            rows=rows_of(tenant, asked.since, of_largest(found.total, context.query.top)),
+            since=instant(span.since),
+            until=instant(span.until),
+            step=span.resolution.seconds,
+            rows=rows_of(tenant, span.since, of_largest(found.total, context.query.top)),
         )
         return context.json(
             Answer(

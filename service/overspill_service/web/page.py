@@ -88,8 +88,8 @@ async def show(context: RequestContext[wire.NoQuery]) -> web.Response:
 async def sign_in(context: RequestContext[wire.NoQuery]) -> web.Response:
     """Give the browser a session, for a key or for a code."""
     sessions = context.service.page_sessions
-    async with context.body(wire.SignIn) as given:
-        principal = await _principal_of(context, given)
+    async with context.body(wire.SignIn) as sign_in:
+        principal = await _principal_of(context, sign_in)
     if not principal.key_hash:
         raise Unauthorized(_NOT_FOR_TOKENS)
     logs.bind_fields(tenant=principal.tenant.name, key=principal.key_id)
@@ -99,11 +99,11 @@ async def sign_in(context: RequestContext[wire.NoQuery]) -> web.Response:
     return response
 
 
-async def _principal_of(context: RequestContext[wire.NoQuery], given: wire.SignIn) -> Principal:
+async def _principal_of(context: RequestContext[wire.NoQuery], sign_in: wire.SignIn) -> Principal:
     authenticator = context.service.authenticator
-    if not given.code:
-        return await authenticator.of_key(given.key, context.request[EXCHANGE].address)
-    claims = await context.service.page_sessions.redeem(given.code)
+    if not sign_in.code:
+        return await authenticator.of_key(sign_in.key, context.request[EXCHANGE].address)
+    claims = await context.service.page_sessions.redeem(sign_in.code)
     if claims is None:
         raise Unauthorized("the link was used before, or is too old: ask `overspill open` for another one")
     return await authenticator.of_hash(claims.key)

@@ -79,7 +79,7 @@ class PageSessions:
         """By the nonces of sessions: until when, by the monotonic clock, they are not looked up again."""
         self._lock = asyncio.Lock()
         self._rates = TokenBuckets(
-            "sign-ins", SIGN_INS_RATE, SIGN_INS_BURST, time.monotonic, most=MAX_TENANTS
+            "sign-ins", SIGN_INS_RATE, SIGN_INS_BURST, time.monotonic, max_keys=MAX_TENANTS
         )
 
     async def session_for(self, principal: Principal) -> tuple[str, Claims]:
@@ -117,12 +117,12 @@ class PageSessions:
         return None if token else found
 
     async def _session(self, sealed: str) -> Claims | None:
-        found, asked = await self._unseal(sealed, Use.SESSION) if sealed else None, time.monotonic()
-        if found is None or self._trusted.get(found.nonce, 0.0) > asked:
+        found, asked_at = await self._unseal(sealed, Use.SESSION) if sealed else None, time.monotonic()
+        if found is None or self._trusted.get(found.nonce, 0.0) > asked_at:
             return found
         if await self._catalog.is_leased(_sign_out_lease(found)):
             return None
-        self._trusted[found.nonce] = asked + TRUST_SECONDS
+        self._trusted[found.nonce] = asked_at + TRUST_SECONDS
         return found
 
     async def end(self, sealed: str) -> None:

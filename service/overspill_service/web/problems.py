@@ -119,7 +119,7 @@ def bytes_of(error: ServiceError) -> bytes:
 def _problem(code: Code, detail: str, request_id: str, **fields: object) -> Problem:
     """Return a problem. Header bytes that are not UTF-8 come as lone surrogates, which JSON cannot hold."""
     detail = detail.encode("utf-8", "backslashreplace").decode()
-    given = {name: value for name, value in fields.items() if value is not None}
+    members = {name: value for name, value in fields.items() if value is not None}
     return msgspec.convert(
         {
             "type": TYPE_PREFIX + code.value,
@@ -128,7 +128,7 @@ def _problem(code: Code, detail: str, request_id: str, **fields: object) -> Prob
             "code": code.value,
             "detail": detail,
             "instance": request_id,
-            **given,
+            **members,
         },
         Problem,
     )

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class SharedLimits(Protocol):
-    what: str
+    label: str
     """The name of the limited thing, for the log."""
 
     async def tell_once(self, catalog: Coordination) -> None:
@@ -42,7 +42,7 @@ async def run_telling(catalog: Coordination, *limits: SharedLimits) -> None:
     while True:
         await asyncio.sleep(TELL_SECONDS)
         for each in limits:
-            await attempts.make(f"telling replicas of {each.what}", each.tell_once(catalog))
+            await attempts.make(f"telling replicas of {each.label}", each.tell_once(catalog))
 
 
 class Replica:
@@ -66,7 +66,7 @@ class ScanCpu:
     of the limit.
     """
 
-    what = "scans"
+    label = "scans"
 
     def __init__(self, scans: ScanThreads, clock: Callable[[], float] = time.monotonic) -> None:
         self._scans, self._clock, self._replica = scans, clock, Replica()

@@ -82,7 +82,7 @@ class KeysInUse:
 class RequestRates:
     """Belongs to one event loop."""
 
-    what = "requests"
+    label = "requests"
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._replica = clock, Replica()
@@ -90,11 +90,13 @@ class RequestRates:
         """The buckets of tenants, and those of keys, with the same limit."""
         self._keys: Latest[str, KeysInUse] = Latest(MAX_NAMES)
         """The keys of tenants."""
-        self._scrapes = TokenBuckets("scrapes", SCRAPES_RATE, SCRAPES_BURST, clock, most=MAX_ADDRESSES)
+        self._scrapes = TokenBuckets("scrapes", SCRAPES_RATE, SCRAPES_BURST, clock, max_keys=MAX_ADDRESSES)
         self._unknown_keys = TokenBuckets(
-            "unknown-keys", UNKNOWN_KEYS_RATE, UNKNOWN_KEYS_BURST, clock, most=MAX_ADDRESSES
+            "unknown-keys", UNKNOWN_KEYS_RATE, UNKNOWN_KEYS_BURST, clock, max_keys=MAX_ADDRESSES
         )
-        self._strangers = Turns(STRANGERS_RATE, STRANGERS_BURST, STRANGERS_SECONDS, clock, most=MAX_ADDRESSES)
+        self._strangers = Turns(
+            STRANGERS_RATE, STRANGERS_BURST, STRANGERS_SECONDS, clock, max_keys=MAX_ADDRESSES
+        )
         self._used: dict[str, TokenBucket] = {}
         """Buckets that were asked since the last exchange, by the names that replicas have for them."""
         self._near: dict[str, tuple[TokenBucket, float]] = {}
@@ -133,7 +135,7 @@ class RequestRates:
             return None
         bucket = self._bucket("key", f"{tenant}{OF_KEY}{key}", rate * share / ALL)
         if not self._keys_of(tenant).note(key, self._clock()):
-            bucket.asked += 1
+            bucket.requested += 1
             return None
         if seconds := bucket.take():
             raise RateExceeded(
@@ -149,7 +151,7 @@ class RequestRates:
         buckets = self._limited.get((kind, rate))
         if buckets is None:
             burst = max(1.0, rate * BURST_SECONDS)  # a small part of a small limit is less than a request
-            buckets = TokenBuckets(kind, rate, burst, self._clock, most=MAX_NAMES)
+            buckets = TokenBuckets(kind, rate, burst, self._clock, max_keys=MAX_NAMES)
             self._limited[kind, rate] = buckets
         self._used[name] = bucket = buckets.of(name)
         return bucket
@@ -221,9 +223,9 @@ class RequestRates:
         now, used = self._clock(), self._used
         seconds = max(now - self._told_at, TELL_SECONDS / 2)
         self._told_at, self._used = now, {}
-        rates = {name: bucket.asked / seconds for name, bucket in used.items()}
+        rates = {name: bucket.requested / seconds for name, bucket in used.items()}
         for name, bucket in used.items():
-            bucket.asked = 0
+            bucket.requested = 0
             until = now + NEAR_SECONDS if rates[name] >= NEAR * bucket.rate else self._until(name)
             self._near[name] = bucket, until
         near = [name for name in self._near if self._until(name) > now]

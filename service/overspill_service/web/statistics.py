@@ -39,16 +39,16 @@ async def of_fleet(context: RequestContext[wire.StatsQuery]) -> web.Response:
 async def of_experiments(context: RequestContext[wire.ExperimentsQuery]) -> web.Response:
     archive = context.service.archive
     now = archive.clock()
-    asked = Span.of(context.query, now, EXPERIMENT_SECONDS)
+    span = Span.of(context.query, now, EXPERIMENT_SECONDS)
     tenant = EXPERIMENTS + context.principal.tenant.name
     total: Sums = {}
     async with context.read_memory(ANSWER_SIZE):
-        async for _, sums in buckets(archive.catalog, tenant, asked.resolution, asked.starts):
+        async for _, sums in buckets(archive.catalog, tenant, span.resolution, span.starts):
             add_to(total, sums)
         return context.json(
             wire.Experiments(
-                since=instant(asked.since),
-                until=instant(asked.until),
+                since=instant(span.since),
+                until=instant(span.until),
                 rows=_cohort_rows(total),
                 overflowed=any(cell.tool == OTHER for cell in total),
             )
@@ -71,17 +71,17 @@ async def _answer(context: RequestContext[wire.StatsQuery], tenant: str) -> web.
     archive, query = context.service.archive, context.query
     now = archive.clock()
     usual = max(DEFAULT_SECONDS, min(query.step or 0, DAYS.seconds))  # at least one bucket begins in it
-    asked = Span.of(query, now, usual)
+    span = Span.of(query, now, usual)
     async with context.read_memory(ANSWER_SIZE):
-        found = buckets(archive.catalog, tenant, asked.resolution, asked.starts)
+        found = buckets(archive.catalog, tenant, span.resolution, span.starts)
         if not query.tools and tenant != FLEET:
             found = _without_tools(found)
-        rows = await (_total if query.total else _series)(found, tenant, asked.since)
+        rows = await (_total if query.total else _series)(found, tenant, span.since)
         return context.json(
             wire.Stats(
-                since=instant(asked.since),
-                until=instant(asked.until),
-                step=asked.resolution.seconds,
+                since=instant(span.since),
+                until=instant(span.until),
+                step=span.resolution.seconds,
                 rows=rows,
             )
         )

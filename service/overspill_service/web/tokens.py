@@ -72,23 +72,25 @@ class Tokens:
     async def principal(self, token: str, directory: TenantDirectory) -> Principal:
         """Return the principal of the token. Raises `Unauthorized`, and `CredentialsUnavailable`."""
         digest = _digest(token)
-        known = self._look_up(digest)
-        if known is None:
+        verified = self._look_up(digest)
+        if verified is None:
             claims = await self._verify(token)
             principal = self._principal_of(claims, directory)
-            known = VerifiedToken(time.monotonic() + CACHE_SECONDS, float(claims["exp"]), principal)
-            self._cache[digest] = known
-        return replace(known.principal, tenant=directory.tenant(known.principal.tenant.name))
+            verified = VerifiedToken(time.monotonic() + CACHE_SECONDS, float(claims["exp"]), principal)
+            self._cache[digest] = verified
+        return replace(verified.principal, tenant=directory.tenant(verified.principal.tenant.name))
 
     def is_known(self, token: str) -> bool:
         """Return whether the token was verified here before, so it is not forged."""
-        known = self._cache.get(_digest(token))
-        return known is not None and known.expires > self._clock()
+        verified = self._cache.get(_digest(token))
+        return verified is not None and verified.expires > self._clock()
 
     def _look_up(self, digest: bytes) -> VerifiedToken | None:
-        known = self._cache.get(digest)
-        is_fresh = known is not None and known.until > time.monotonic() and known.expires > self._clock()
-        return known if is_fresh else None
+        verified = self._cache.get(digest)
+        is_fresh = (
+            verified is not None and verified.until > time.monotonic() and verified.expires > self._clock()
+        )
+        return verified if is_fresh else None
 
     async def _verify(self, token: str) -> dict[str, Any]:
         import jwt  # noqa: PLC0415  (an extra)

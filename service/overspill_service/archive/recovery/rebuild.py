@@ -133,16 +133,16 @@ async def ensure_entry(archive: Archive, found: CaptureFound, removed: frozenset
     corrected. An older catalog may have an entry whose objects have moved since: a complete one must not.
     """
     try:
-        known = await _known(archive, found)
+        record = await _known(archive, found)
     except RecordDamaged:
         return False
-    if isinstance(known, Entry) and await _has_moved(archive, found, known):
-        return await _replace_moved(archive, found, known, removed)
-    if isinstance(known, Entry):
-        await hold_as_others(archive, found, known)
-        if known.is_live:
-            await with_all_segments(archive, found, known, removed)
-    if isinstance(known, Entry) and not known.is_expired(archive.clock()):
+    if isinstance(record, Entry) and await _has_moved(archive, found, record):
+        return await _replace_moved(archive, found, record, removed)
+    if isinstance(record, Entry):
+        await hold_as_others(archive, found, record)
+        if record.is_live:
+            await with_all_segments(archive, found, record, removed)
+    if isinstance(record, Entry) and not record.is_expired(archive.clock()):
         return True
     entry = await entry_of(archive, found, removed)
     if entry is None or entry.is_expired(archive.clock()):
@@ -156,14 +156,14 @@ async def _known(archive: Archive, found: CaptureFound) -> Entry | Tombstone | N
     A capture that was removed since the catalog was copied is removed from the catalog too. Raises
     `RecordDamaged`.
     """
-    known = await record_of(archive, found.tenant, found.capture)
-    if not isinstance(known, Entry):
-        return known
-    if found.is_removed(known):
-        await drop_entry(archive, known)
-        log.warning("dropped a removed capture", extra=fields(tenant=known.tenant, capture=known.id))
+    record = await record_of(archive, found.tenant, found.capture)
+    if not isinstance(record, Entry):
+        return record
+    if found.is_removed(record):
+        await drop_entry(archive, record)
+        log.warning("dropped a removed capture", extra=fields(tenant=record.tenant, capture=record.id))
         return None
-    return known if newer_marker(found, known) is None else await with_corrected_expiry(archive, known)
+    return record if newer_marker(found, record) is None else await with_corrected_expiry(archive, record)
 
 
 async def compared(archive: Archive, entry: Entry) -> Entry | Tombstone | None:
@@ -184,19 +184,19 @@ async def compared(archive: Archive, entry: Entry) -> Entry | Tombstone | None:
     return await archive.catalog.get(entry.tenant, entry.id)
 
 
-async def _has_moved(archive: Archive, found: CaptureFound, known: Entry) -> bool:
+async def _has_moved(archive: Archive, found: CaptureFound, record: Entry) -> bool:
     """Return whether the objects of an entry are gone, and others of its capture are there.
 
     An older copy of the catalog may come from a time when a live capture had no object yet.
     """
     names = {upload.name for upload in found.uploads if upload.segments}
-    if not names or known.upload in names:
+    if not names or record.upload in names:
         return False
-    return await is_gone(archive, known) if known.segments else known.is_live
+    return await is_gone(archive, record) if record.segments else record.is_live
 
 
 async def _replace_moved(
-    archive: Archive, found: CaptureFound, known: Entry, removed: frozenset[str]
+    archive: Archive, found: CaptureFound, record: Entry, removed: frozenset[str]
 ) -> bool:
     """Replace an entry whose objects are gone by that of the capture's present objects.
 
@@ -205,29 +205,29 @@ async def _replace_moved(
     entry = await entry_of(archive, found, removed)
     if entry is None or entry.is_expired(archive.clock()):
         return False
-    await drop_entry(archive, known)
-    return isinstance(await restore_entry(archive, replace(entry, **known.reading), Quota()), Entry)
+    await drop_entry(archive, record)
+    return isinstance(await restore_entry(archive, replace(entry, **record.reading), Quota()), Entry)
 
 
 async def with_all_segments(
-    archive: Archive, found: CaptureFound, known: Entry, removed: frozenset[str] = frozenset()
+    archive: Archive, found: CaptureFound, record: Entry, removed: frozenset[str] = frozenset()
 ) -> Entry:
     """Return the entry of a live capture with all segments of its objects.
 
     A catalog that went back to an older state knows fewer. Since then the capture may have ended, and been
     copied to other objects that are to take the place of these.
     """
-    listed = next((each.count for each in found.uploads if each.name == known.upload), 0)
-    if listed <= len(known.segments):
-        return known
+    listed = next((each.count for each in found.uploads if each.name == record.upload), 0)
+    if listed <= len(record.segments):
+        return record
     stored = await entry_of(archive, found, removed)
-    if stored is None or stored.created != known.created or stored.size < known.size:
-        return known
-    if stored.upload != known.upload and stored.is_live:
-        return known
-    replaced = await archive.catalog.replace(known, replace(stored, **known.reading))
-    await archive.catalog.schedule(known.tenant, known.id, archive.clock())
-    return known if replaced is None else replaced
+    if stored is None or stored.created != record.created or stored.size < record.size:
+        return record
+    if stored.upload != record.upload and stored.is_live:
+        return record
+    replaced = await archive.catalog.replace(record, replace(stored, **record.reading))
+    await archive.catalog.schedule(record.tenant, record.id, archive.clock())
+    return record if replaced is None else replaced
 
 
 async def restore_entry(archive: Archive, entry: Entry, quota: Quota) -> Entry | Tombstone | None:

@@ -40,12 +40,12 @@ class RedisAccess:
 
     async def ping(self) -> None:
         await self._client.call("DEL", key_names.PING)  # a write that changes nothing, and needs no memory
-        known, self._eviction = self._eviction, server_settings.eviction(await self._client.info("memory"))
+        previous, self._eviction = self._eviction, server_settings.eviction(await self._client.info("memory"))
         if self._eviction:
-            if not known:  # only a rebuild finds what was evicted meanwhile
+            if not previous:  # only a rebuild finds what was evicted meanwhile
                 await self._completeness.doubt(EVICTED)
             raise CatalogRefuses(self._eviction)
-        if known:
+        if previous:
             await self._completeness.note_end_of_eviction()
 
     async def warnings(self) -> list[str]:

@@ -34,19 +34,19 @@ class RedisBacklogs(RedisAccess):
     async def _of_tenant(self, now: float, tenant: str) -> list[Backlog]:
         """Return what waits in each spool of a tenant. A tenant without any is forgotten until a report."""
         key = key_names.backlogs(tenant)
-        kept: list[Backlog] = []
+        backlogs: list[Backlog] = []
         lapsed: list[bytes] = []
         for spool, value in (await self._client.hash(key)).items():
             backlog = _unlapsed(value, now)
             if backlog is None:
                 lapsed.append(spool)
             else:
-                kept.append(backlog)
+                backlogs.append(backlog)
         if lapsed:
             await self._client.call("HDEL", key, *lapsed)
-        if not kept:
+        if not backlogs:
             await self._client.call("SREM", key_names.BACKLOGS, tenant)
-        return kept
+        return backlogs
 
 
 def _unlapsed(value: bytes, now: float) -> Backlog | None:

@@ -92,8 +92,8 @@ def cluster(addresses: Sequence[Address], options: LinkOptions) -> Connection:
     nodes = [ClusterNode(host, port) for host, port in addresses]
     # A moved slot is handled alone: a new start (reinitialize_steps) would break commands that are running.
     names = {"username": options.username, "password": options.password}
-    given = _options(options, socket_timeout=ANSWER_SECONDS, reinitialize_steps=0, **names)
-    client = RedisCluster(startup_nodes=nodes, **given)
+    settings = _options(options, socket_timeout=ANSWER_SECONDS, reinitialize_steps=0, **names)
+    client = RedisCluster(startup_nodes=nodes, **settings)
     if options.tls:
         client.connection_kwargs |= {"connection_class": _TlsConnection, "link_options": options}
         for node in client.nodes_manager.startup_nodes.values():

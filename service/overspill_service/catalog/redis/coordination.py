@@ -23,8 +23,8 @@ class RedisCoordination(RedisAccess):
         return await self._hold(key_names.once(name), secrets.token_hex(8), ttl)
 
     async def tell(self, name: str, holder: str, figure: float, *, keep: float) -> float:
-        told = holder, repr(figure), milliseconds(keep)
-        return float(await self._client.step(coordination_scripts.TELL, [key_names.figures(name)], *told))
+        report = holder, repr(figure), milliseconds(keep)
+        return float(await self._client.step(coordination_scripts.TELL, [key_names.figures(name)], *report))
 
     async def _hold(self, key: str, holder: str, ttl: float) -> bool:
         return bool(await self._client.step(coordination_scripts.LEASE, [key], holder, milliseconds(ttl)))

@@ -26,11 +26,11 @@ class RedisLive(RedisAccess):
         await self._client.step(live_scripts.DOUBT, key_names.of_live(tenant, capture))
 
     async def append_live(
-        self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
+        self, tenant: str, capture: str, append: Append, *, limit: int, tenant_limit: int
     ) -> Appended:
         await self._require_no_eviction()
         producer, offset, data, now = append
-        limits = most, most_of_tenant
+        limits = limit, tenant_limit
         answer = await self._client.step(
             live_scripts.APPEND,
             key_names.of_live(tenant, capture),
@@ -39,10 +39,10 @@ class RedisLive(RedisAccess):
         return Appended(AppendStatus(answer[0]), *answer[1:])
 
     async def live(
-        self, tenant: str, capture: str, *, since: int = 0, most: int | None = None
+        self, tenant: str, capture: str, *, since: int = 0, limit: int | None = None
     ) -> LiveRecord | None:
-        asked = since, NO_BYTES if most is None else most
-        answer = await self._client.step(live_scripts.READ, key_names.of_live(tenant, capture), *asked)
+        bounds = since, NO_BYTES if limit is None else limit
+        answer = await self._client.step(live_scripts.READ, key_names.of_live(tenant, capture), *bounds)
         if answer is None:
             return None
         producer, accepted, durable, active, cut, ending, opened, reached, marks, buffer = answer

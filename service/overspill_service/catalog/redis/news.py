@@ -63,8 +63,8 @@ class RedisNews(RedisAccess):
             try:
                 await self._read_connection()
             except (redis_errors.RedisError, redis_errors.RedisClusterException, OSError) as error:
-                known, self._failure = self._failure, failures.reason(error)
-                if self._failure != known:
+                previous, self._failure = self._failure, failures.reason(error)
+                if self._failure != previous:
                     log.info("news of live captures are interrupted: %s", self._failure)
             await asyncio.sleep(PAUSE_SECONDS)
 

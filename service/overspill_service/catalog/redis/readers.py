@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class RedisReaders(RedisAccess):
-    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
+    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, max_bytes: int) -> None:
         keys = [key_names.totals(tenant)]
         words: list[str | int] = []
         for capture, upload, name, on_page, at in notes:
             keys += key_names.capture(tenant, capture), key_names.readers(tenant, capture)
             words += upload, name, int(on_page), repr(at)
         bounds = wire.MAX_READERS, readers.MAX_BYTES, readers.READER_BYTES, readers.KEY_BYTES
-        await self._client.step(entry_scripts.NOTE_READERS, keys, most, *bounds, *words)
+        await self._client.step(entry_scripts.NOTE_READERS, keys, max_bytes, *bounds, *words)
 
     async def readers(self, tenant: str, capture: str) -> list[Reader]:
         return readers.decode(await self._client.call("GET", key_names.readers(tenant, capture)))

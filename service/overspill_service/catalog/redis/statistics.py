@@ -83,8 +83,8 @@ class RedisStatistics(RedisAccess):
         now: float,  # noqa: ARG002  (Redis goes by its own clock)
         keep: float,
     ) -> None:
-        kept = key_names.rollups(tenant)
-        await self._client.step(statistics_scripts.KEEP_ROLLUP, [kept], name, rollup, milliseconds(keep))
+        key = key_names.rollups(tenant)
+        await self._client.step(statistics_scripts.KEEP_ROLLUP, [key], name, rollup, milliseconds(keep))
 
     async def rollup(self, tenant: str, name: str) -> bytes | None:
         found: bytes | None = await self._client.call("HGET", key_names.rollups(tenant), name)
@@ -104,10 +104,10 @@ class _Length(NamedTuple):
     def of(cls, tenant: str, resolution: Resolution, now: float) -> _Length:
         start, room = bucket_start(now, resolution), room_of(tenant, resolution)
         bucket = key_names.statistics(tenant, resolution.seconds, start)
-        first = start - resolution.kept - resolution.seconds
+        first = start - resolution.lifetime - resolution.seconds
         return cls(
             [bucket, key_names.statistics_sizes(tenant, resolution.seconds)],
-            [start, first, resolution.seconds + resolution.kept, *room],
+            [start, first, resolution.seconds + resolution.lifetime, *room],
         )
 
 

@@ -126,10 +126,10 @@ def _database(parts: SplitResult, names: list[str]) -> int:
 
 def _options(parts: SplitResult) -> dict[str, str]:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    known = _OPTIONS | ({"sentinel_password"} if parts.scheme == "redis+sentinel" else set())
-    if unknown := sorted(set(options) - known):
+    allowed = _OPTIONS | ({"sentinel_password"} if parts.scheme == "redis+sentinel" else set())
+    if unknown := sorted(set(options) - allowed):
         raise wrong_url(
-            parts, f"the option {unknown[0]!r} is not known here; there are {', '.join(sorted(known))}"
+            parts, f"the option {unknown[0]!r} is not known here; there are {', '.join(sorted(allowed))}"
         )
     return options
 
@@ -149,14 +149,16 @@ def _tls(parts: SplitResult) -> dict[str, Any]:
     """Return redis-py's TLS options. Raises `ValueError` for TLS options without TLS."""
     options = _options(parts)
     tls = _yes_no(parts, "tls", options.get("tls", "no")) or parts.scheme == "rediss"
-    given: dict[str, Any] = {name: value for name, value in options.items() if name in _TLS_FILES}
-    if missing := next((name for name, value in given.items() if not Path(value).is_file()), None):
-        raise wrong_url(parts, f"{missing}={given[missing]}: there is no such file")
+    tls_options: dict[str, Any] = {name: value for name, value in options.items() if name in _TLS_FILES}
+    if missing := next((name for name, value in tls_options.items() if not Path(value).is_file()), None):
+        raise wrong_url(parts, f"{missing}={tls_options[missing]}: there is no such file")
     if "ssl_check_hostname" in options:
-        given["ssl_check_hostname"] = _yes_no(parts, "ssl_check_hostname", options["ssl_check_hostname"])
-    if given and not tls:
-        raise wrong_url(parts, f"{next(iter(given))} needs rediss:// or tls=yes")
-    return {"tls": True, **given} if tls else {}
+        tls_options["ssl_check_hostname"] = _yes_no(
+            parts, "ssl_check_hostname", options["ssl_check_hostname"]
+        )
+    if tls_options and not tls:
+        raise wrong_url(parts, f"{next(iter(tls_options))} needs rediss:// or tls=yes")
+    return {"tls": True, **tls_options} if tls else {}
 
 
 def _is_safe(parts: SplitResult) -> bool:

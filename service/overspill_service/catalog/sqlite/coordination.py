@@ -79,13 +79,13 @@ class SqliteCoordination(SqliteAccess):
 def _lease(name: str, holder: str, now: float, until: float, db: sqlite3.Connection) -> bool:
     lapsed = "SELECT name FROM leases WHERE until <= ? LIMIT ?"
     db.execute(f"DELETE FROM leases WHERE name IN ({lapsed})", (now, entry_steps.MAX_PURGED))  # noqa: S608  (a constant)
-    taken = db.execute(
+    cursor = db.execute(
         "INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
         " until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ?"
         " OR leases.until > ?",
         (name, holder, until, now, until + LEASE_TOLERANCE_SECONDS),
     )
-    return taken.rowcount > 0
+    return cursor.rowcount > 0
 
 
 def _tell(name: str, holder: str, figure: float, now: float, until: float, db: sqlite3.Connection) -> float:

@@ -94,13 +94,13 @@ def _require_quota(tenant: str, quota: Quota, now: float, db: sqlite3.Connection
         raise CatalogIncomplete(TOTALS_INCOMPLETE)
     lapsed = "DELETE FROM reservations WHERE tenant = ? AND (until <= ? OR until > ?)"
     db.execute(lapsed, (tenant, now, now + MAX_RESERVED_SECONDS))
-    held = db.execute(
+    totals = db.execute(
         "SELECT sum(captures), sum(size), sum(stored_size), sum(metadata) FROM ("
         "SELECT captures, size, stored_size, metadata FROM totals WHERE tenant = :tenant UNION ALL "
         "SELECT captures, size, stored_size, 0 FROM reservations WHERE tenant = :tenant)",
         {"tenant": tenant},
     ).fetchone()
-    quota.require(Charge(*(part or 0 for part in held)))
+    quota.require(Charge(*(part or 0 for part in totals)))
 
 
 def is_complete(db: sqlite3.Connection) -> bool:
@@ -161,16 +161,16 @@ def remove(entry: Entry, tombstone: Tombstone, now: float, until: float, db: sql
     )
     count(entry.tenant, stored.charge, -1, db)
     readers.forget(entry.tenant, entry.id, db)
-    kept = _count_tombstones(entry.tenant, 1, db)
+    tombstones = _count_tombstones(entry.tenant, 1, db)
     # Old tombstones are deleted here, a few at a time: nothing else visits them.
     lapsed = "SELECT rowid, tenant FROM captures WHERE created IS NULL AND expires <= ? LIMIT ?"
     _drop_tombstones(db.execute(lapsed, (now, MAX_PURGED)).fetchall(), db)
-    if kept > encoding.MAX_TOMBSTONES:
+    if tombstones > encoding.MAX_TOMBSTONES:
         oldest = (
             "SELECT rowid, tenant FROM captures INDEXED BY tombstones_by_tenant"
             " WHERE tenant = ? AND created IS NULL ORDER BY expires LIMIT ?"
         )
-        surplus = min(kept - encoding.MAX_TOMBSTONES, MAX_PURGED)
+        surplus = min(tombstones - encoding.MAX_TOMBSTONES, MAX_PURGED)
         _drop_tombstones(db.execute(oldest, (entry.tenant, surplus)).fetchall(), db)
     return True
 

@@ -101,8 +101,12 @@ class CatalogFile:
     def explain(self, error: OSError) -> ServiceError:
         """Return the error to answer with if `write_probe` failed."""
         folder = self._path.parent if self._path is not None else None
-        known = failure(error, DISK, folder)
-        return _as_catalog(known) if known else CatalogUnavailable(f"{DISK} fails: {error.strerror}")
+        service_error = failure(error, DISK, folder)
+        return (
+            _as_catalog(service_error)
+            if service_error
+            else CatalogUnavailable(f"{DISK} fails: {error.strerror}")
+        )
 
     def _is_in_place(self, path: Path) -> bool:
         try:
@@ -136,14 +140,18 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _as_catalog(known: ServiceError) -> ServiceError:
+def _as_catalog(service_error: ServiceError) -> ServiceError:
     """Return a store's error as a catalog's. A full disk means that nothing was recorded."""
-    if isinstance(known, StoreFull):
-        made: ServiceError = CatalogFull(str(known))
+    if isinstance(service_error, StoreFull):
+        converted: ServiceError = CatalogFull(str(service_error))
     else:
-        made = CatalogUnavailable(str(known)) if known.code == "store_unavailable" else known
-    made.failure_name = known.failure_name
-    return made
+        converted = (
+            CatalogUnavailable(str(service_error))
+            if service_error.code == "store_unavailable"
+            else service_error
+        )
+    converted.failure_name = service_error.failure_name
+    return converted
 
 
 def _unavailable(error: sqlite3.Error) -> CatalogUnavailable:

@@ -46,14 +46,14 @@ class Step(NamedTuple):
 
 def selection(tenant: str, query: Query, now: float) -> Selection:
     """Return the SQL of a query. SQLite's own choice of an index may walk by expiry and sort everything."""
-    given = next((name for name in ("call_id", "session", "tool") if getattr(query, name)), None)
-    index = "captures_by_created" if given is None else f"captures_by_{_EXACT[given]}"
+    filter_name = next((name for name in ("call_id", "session", "tool") if getattr(query, name)), None)
+    index = "captures_by_created" if filter_name is None else f"captures_by_{_EXACT[filter_name]}"
     where, filters = [*_ALWAYS], ["expires > :now"]
     values: dict[str, Any] = {"tenant": tenant, "now": now}
     for name in _EXACT:
         text = getattr(query, name)
         if text is not None:
-            if name == given:
+            if name == filter_name:
                 where.append(f"{name} = :{name}")
             else:
                 filters.append(f"{name} IS :{name}")

@@ -44,18 +44,18 @@ class SqliteLive(SqliteAccess):
         await self._writer.run(partial(live_steps.doubt, (tenant, capture)), is_durable=False)
 
     async def append_live(
-        self, tenant: str, capture: str, append: Append, *, most: int, most_of_tenant: int
+        self, tenant: str, capture: str, append: Append, *, limit: int, tenant_limit: int
     ) -> Appended:
-        step = partial(live_steps.append, (tenant, capture), append, most, most_of_tenant)
+        step = partial(live_steps.append, (tenant, capture), append, limit, tenant_limit)
         appended = await self._writer.run(step, is_durable=False)
         if appended.status is AppendStatus.DONE and append.data:
             self._tell(tenant, capture, append.offset, append.data)
         return appended
 
     async def live(
-        self, tenant: str, capture: str, *, since: int = 0, most: int | None = None
+        self, tenant: str, capture: str, *, since: int = 0, limit: int | None = None
     ) -> LiveRecord | None:
-        return await self._reader.run(partial(live_steps.read, (tenant, capture), since, most))
+        return await self._reader.run(partial(live_steps.read, (tenant, capture), since, limit))
 
     async def live_totals(self, tenant: str) -> LiveTotals:
         unstored = (

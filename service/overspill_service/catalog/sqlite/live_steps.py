@@ -47,7 +47,7 @@ def doubt(name: Name, db: sqlite3.Connection) -> None:
     db.execute(f"UPDATE live SET reached = {UNKNOWN} {_OF} AND reached = 0", name)  # noqa: S608  (constants)
 
 
-def append(name: Name, sent: Append, most: int, most_of_tenant: int, db: sqlite3.Connection) -> Appended:
+def append(name: Name, sent: Append, limit: int, tenant_limit: int, db: sqlite3.Connection) -> Appended:
     select = "SELECT producer, accepted, durable, ending, reached FROM live WHERE tenant = ? AND id = ?"
     row = db.execute(select, name).fetchone()
     if row is None:
@@ -55,7 +55,7 @@ def append(name: Name, sent: Append, most: int, most_of_tenant: int, db: sqlite3
     producer, accepted, durable, ending, reached = row
     if producer != sent.producer:
         return Appended(AppendStatus.OTHER_PRODUCER)
-    status = _refusal(name, sent, accepted, durable, ending, (most, most_of_tenant), db)
+    status = _refusal(name, sent, accepted, durable, ending, (limit, tenant_limit), db)
     if status is not AppendStatus.DONE:
         if status is AppendStatus.WRONG_OFFSET and reached and sent.offset > max(accepted, reached):
             db.execute(f"UPDATE live SET reached = ? {_OF}", (sent.offset, *name))  # noqa: S608  (constants)
@@ -107,7 +107,7 @@ def _mark(name: Name, now: float, offset: int, db: sqlite3.Connection) -> None:
     db.execute(update, (MARK.pack(moment, offset), moment, *name))
 
 
-def read(name: Name, since: int, most: int | None, db: sqlite3.Connection) -> LiveRecord | None:
+def read(name: Name, since: int, limit: int | None, db: sqlite3.Connection) -> LiveRecord | None:
     select = (
         "SELECT producer, accepted, durable, active, cut, ending, marks, opened, reached FROM live "
         "WHERE tenant = ? AND id = ?"
@@ -117,7 +117,7 @@ def read(name: Name, since: int, most: int | None, db: sqlite3.Connection) -> Li
         return None
     producer, accepted, durable, active, cut, ending, marks, opened, reached = row
     start = max(since, durable)
-    is_too_much = most is not None and accepted - start > most
+    is_too_much = limit is not None and accepted - start > limit
     return LiveRecord(
         producer=producer,
         accepted=accepted,

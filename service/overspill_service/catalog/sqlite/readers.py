@@ -20,16 +20,16 @@ _IS_STORED: Final = (  # an entry names its upload
 
 
 class SqliteReaders(SqliteAccess):
-    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, most: int) -> None:
-        await self._writer.run(partial(_note, tenant, notes, most), is_durable=False)
+    async def note_readers(self, tenant: str, notes: Sequence[ReadNote], *, max_bytes: int) -> None:
+        await self._writer.run(partial(_note, tenant, notes, max_bytes), is_durable=False)
 
     async def readers(self, tenant: str, capture: str) -> list[Reader]:
         return await self._points.run(lambda db: readers.decode(_stored(tenant, capture, db)))
 
 
-def _note(tenant: str, notes: Sequence[ReadNote], most: int, db: sqlite3.Connection) -> None:
+def _note(tenant: str, notes: Sequence[ReadNote], max_bytes: int, db: sqlite3.Connection) -> None:
     (before,) = db.execute("SELECT max(readers) FROM totals WHERE tenant = ?", (tenant,)).fetchone()
-    taken = before = before or 0
+    used = before = before or 0
     for each in notes:
         name = tenant, each.capture
         if db.execute(_IS_STORED, (*name, each.upload.encode())).fetchone() is None:
@@ -37,10 +37,10 @@ def _note(tenant: str, notes: Sequence[ReadNote], most: int, db: sqlite3.Connect
         stored = _stored(*name, db)
         value = readers.encode(readers.noted(readers.decode(stored), each))
         growth = _charge(value) - _charge(stored)
-        if growth <= 0 or not most or taken + growth <= most:
+        if growth <= 0 or not max_bytes or used + growth <= max_bytes:
             db.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?)", (*name, value))
-            taken += growth
-    _count(tenant, taken - before, db)
+            used += growth
+    _count(tenant, used - before, db)
 
 
 def forget(tenant: str, capture: str, db: sqlite3.Connection) -> None:

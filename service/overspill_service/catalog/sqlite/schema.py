@@ -180,9 +180,9 @@ def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
             make_private(path)
         file = CatalogFile(path)
     except OSError as error:
-        known = failure(error, f"the folder of the catalog file {path}")
+        service_error = failure(error, f"the folder of the catalog file {path}")
         raise CatalogUnavailable(
-            str(known or f"the catalog file {path} cannot be used: {error.strerror}")
+            str(service_error or f"the catalog file {path} cannot be used: {error.strerror}")
         ) from error
     try:
         return file, _open(path)
@@ -192,15 +192,15 @@ def prepare(path: Path | None) -> tuple[CatalogFile, sqlite3.Connection]:
 
 def connections(file: CatalogFile, path: Path, count: int) -> list[sqlite3.Connection]:
     """Return more connections to the file. Raises `CatalogUnavailable`, or what the system refuses."""
-    made: list[sqlite3.Connection] = []
+    connections: list[sqlite3.Connection] = []
     try:
-        made.extend(connect(path) for _ in range(count))
+        connections.extend(connect(path) for _ in range(count))
     except sqlite3.Error as error:
         refusal = _refusal(file, path, error)  # while what is open takes descriptors
-        for each in made:
+        for each in connections:
             each.close()
         raise refusal from error
-    return made
+    return connections
 
 
 def _refusal(file: CatalogFile, path: Path | None, error: sqlite3.Error) -> ServiceError:

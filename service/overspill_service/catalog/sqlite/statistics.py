@@ -106,7 +106,7 @@ def _remember(batch: tuple[str, str], now: float, until: float, db: sqlite3.Conn
 def _add(tenant: str, sums: Mapping[Cell, int], now: float, db: sqlite3.Connection) -> bool:
     named = [(cell.encode(), cell._replace(tool=OTHER).encode(), amount) for cell, amount in sums.items()]
     for resolution in RESOLUTIONS:
-        ended = tenant, resolution.seconds, now - resolution.seconds - resolution.kept
+        ended = tenant, resolution.seconds, now - resolution.seconds - resolution.lifetime
         for table in ("sums", "sum_sizes"):
             db.execute(f"DELETE FROM {table} WHERE tenant = ? AND seconds = ? AND start < ?", ended)  # noqa: S608  (constants)
         bucket = _Bucket(tenant, resolution, now, db)

@@ -121,19 +121,19 @@ class S3Store:
 
     async def read(self, key: str, start: int, length: int) -> bytes:
         check_key(key)
-        wanted = length if start >= 0 else -start
-        if not wanted:
+        max_size = length if start >= 0 else -start
+        if not max_size:
             return b""
         span = f"bytes={start}-{start + length - 1}" if start >= 0 else f"bytes={start}"
         request = Request(
-            "GET", self._url(key), {"Range": span}, limit=wanted, owner=owner_of(key), is_done=is_of_object
+            "GET", self._url(key), {"Range": span}, limit=max_size, owner=owner_of(key), is_done=is_of_object
         )
         reply = await self._http.send(request, self._retry)
         if says_absent(reply.status, reply.code):
             raise KeyError(key)
         if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start < 0:  # an empty object
             return b""
-        return self._range(reply, start, wanted)
+        return self._range(reply, start, max_size)
 
     async def copy(self, key: str, new_key: str) -> None:
         """Copy with one request. It has no condition: stores that know one for puts may not know it here."""
@@ -193,11 +193,11 @@ class S3Store:
 
     async def keeps_versions(self) -> bool | None:
         """Return whether the bucket is or was versioned, as it was a few minutes ago at most."""
-        known, until = self._versions
+        is_versioned, until = self._versions
         if until <= time.monotonic():
-            known = await self._bucket.is_versioned()
-            self._versions = known, time.monotonic() + VERSIONING_SECONDS
-        return known
+            is_versioned = await self._bucket.is_versioned()
+            self._versions = is_versioned, time.monotonic() + VERSIONING_SECONDS
+        return is_versioned
 
     async def now(self) -> float | None:
         """Return the `Date` of an answer of any status, in whole seconds. None if there is none."""
@@ -280,15 +280,15 @@ class S3Store:
         if not reply.is_success and not says_absent(reply.status, reply.code):
             raise self._refusal(reply)
 
-    def _range(self, reply: Reply, start: int, wanted: int) -> bytes:
+    def _range(self, reply: Reply, start: int, max_size: int) -> bytes:
         """Return the body if it is the requested range."""
-        is_short = start >= 0 and len(reply.body) < wanted
+        is_short = start >= 0 and len(reply.body) < max_size
         if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or (reply.is_success and is_short):
-            raise CaptureDamaged(f"a stored object ends before byte {start + wanted}")
+            raise CaptureDamaged(f"a stored object ends before byte {start + max_size}")
         if not reply.is_success:
             raise self._refusal(reply)
         is_whole = reply.status == HTTPStatus.OK and start <= 0  # stores may answer 200 with a small object
-        if len(reply.body) > wanted or not (is_whole or is_asked_for(reply, start)):
+        if len(reply.body) > max_size or not (is_whole or is_asked_for(reply, start)):
             raise StoreUnavailable("the object store does not answer range reads; it cannot be used")
         return reply.body
 

@@ -75,8 +75,8 @@ class ChainCredentials(Credentials):
         """
         super().__init__("", "")
         self._profile, self._region = profile, region
-        self._found = self._asked()
-        self._given = self._found.get_frozen_credentials() if self._found and not self._is_due() else None
+        self._found = self._fetched()
+        self._frozen = self._found.get_frozen_credentials() if self._found and not self._is_due() else None
         self._asked_at, self._pause = -math.inf, 0.0
         self._is_answered = asyncio.Event()
         self._is_answered.set()
@@ -84,16 +84,16 @@ class ChainCredentials(Credentials):
         """Its own: a chain that hangs takes no common thread, and delays no stop."""
 
     @property
-    def known(self) -> ReadOnlyCredentials | None:
+    def valid(self) -> ReadOnlyCredentials | None:
         """Return the credentials to sign with now. None if there are none, or if they have expired."""
-        return None if self._is_due(before_end=0) else self._given
+        return None if self._is_due(before_end=0) else self._frozen
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
         """Return the credentials to sign with now, for boto3.
 
         Raises `NoCredentialsError` if there are none.
         """
-        if (known := self.known) is None:
+        if (known := self.valid) is None:
             raise NoCredentialsError
         return known
 
@@ -110,22 +110,22 @@ class ChainCredentials(Credentials):
         While there are none, the chain is asked as soon as it may be. Raises `StoreUnavailable` if there are
         none, or if they cannot be renewed.
         """
-        if self.known is None:  # there is nothing that the store could refuse
+        if self.valid is None:  # there is nothing that the store could refuse
             self.were_accepted()
         if self._found is None or self._is_due():
-            self._ask(lambda: self._found or self._asked())
-        if self.known is None:
+            self._ask(lambda: self._found or self._fetched())
+        if self.valid is None:
             await self._answer()
-        if (known := self.known) is None:
+        if (known := self.valid) is None:
             raise StoreUnavailable(NOT_RENEWED if self._found else NO_CREDENTIALS)
         return known
 
     async def have_changed(self, refused: ReadOnlyCredentials) -> bool:
         """Return whether there are other credentials than those that the store refused."""
-        if self.known == refused:
-            self._ask(self._asked)
+        if self.valid == refused:
+            self._ask(self._fetched)
             await self._answer()
-        return self.known not in (refused, None)
+        return self.valid not in (refused, None)
 
     def were_accepted(self) -> None:
         """Let the chain be asked at once when the store refuses a request."""
@@ -152,19 +152,19 @@ class ChainCredentials(Credentials):
     def _read(self, source: Callable[[], Credentials | None]) -> None:
         try:
             if (found := source()) is not None:
-                self._given = _told(found.get_frozen_credentials)  # a role is asked for only by this
+                self._frozen = _read_chain(found.get_frozen_credentials)  # a role is asked for only by this
                 self._found = found
         except BotoCoreError as error:  # a file that is being written, a role that nobody gives now
             log.warning("credentials could not be read again, the former ones stay in use: %s", error)
 
-    def _asked(self) -> Credentials | None:
+    def _fetched(self) -> Credentials | None:
         session = botocore.session.Session(profile=self._profile)
         if self._region is not None:
             session.set_config_variable("region", self._region)
-        return _told(session.get_credentials)
+        return _read_chain(session.get_credentials)
 
 
-def _told(ask: Callable[[], T]) -> T:
+def _read_chain(ask: Callable[[], T]) -> T:
     """Return the chain's credentials. Raises only `BotoCoreError`."""
     try:
         return ask()

@@ -67,8 +67,8 @@ class Location:
     @property
     def write_headers(self) -> dict[str, str]:
         """The headers of every write."""
-        wanted = {SSE_HEADER: self.sse, _KMS_KEY_HEADER: self.sse_kms_key_id}
-        return {name: value for name, value in wanted.items() if value is not None}
+        headers = {SSE_HEADER: self.sse, _KMS_KEY_HEADER: self.sse_kms_key_id}
+        return {name: value for name, value in headers.items() if value is not None}
 
     def base(self, endpoint: str) -> str:
         """Return the bucket's URL under this endpoint, without a `/` at the end."""
