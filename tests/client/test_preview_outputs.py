@@ -90,3 +90,33 @@ def test_the_preview_of_a_log_has_its_exception_and_folds_what_repeats() -> None
         "2026-11-12T10:33:18Z INFO  served /items/926 in 36 ms\n"
         "2026-11-12T10:33:19Z INFO  served /items/963 in 43 ms\n"
     )
+
+
+def diff() -> str:
+    """A diff of code that handles errors, behind the message of a commit."""
+    files = []
+    for name in (f"{stage}_{part}" for stage in STAGES.split() for part in PARTS.split()[:3]):
+        files.append(f"diff --git a/src/{name}.py b/src/{name}.py\nindex 1f0c2a9..8d1e3b4 100644\n")
+        files.append(
+            f"--- a/src/{name}.py\n+++ b/src/{name}.py\n@@ -88,7 +88,7 @@ def failed(error: OSError):\n"
+        )
+        files.append("     except ValueError as error:\n-        raise Failure('it failed') from error\n")
+        files.append("+        raise Failure('error: it failed') from error\n" + "     return None\n" * 5)
+    message = "commit 1f0c2a9d\nAuthor: A <a@example.com>\nDate:   Sat Nov 28\n\n    Fix an error\n\n"
+    return message + "".join(files)
+
+
+def test_the_preview_of_a_diff_has_its_files_and_no_lines_of_code_about_errors() -> None:
+    shown = preview(diff(), 2_048)
+    standing_out = [line for line in shown.splitlines() if line.startswith("line ")]
+
+    assert len(standing_out) > 10
+    assert all(": diff --git a/src/" in line for line in standing_out)
+
+
+def test_what_failed_beside_a_diff_stands_out() -> None:
+    half = len(diff()) // 2
+    cut = diff().rindex("diff --git", 0, half)
+    shown = preview(f"{diff()[:cut]}fatal: unable to read 8d1e3b4\n{diff()[cut:]}", 2_048)
+
+    assert ": fatal: unable to read 8d1e3b4" in shown

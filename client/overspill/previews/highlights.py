@@ -11,7 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from overspill.previews import candidates, novelty, rule, spans, surroundings, vocabulary
+from overspill.previews import candidates, diffs, novelty, rule, spans, surroundings, vocabulary
 from overspill.previews.folding import comparable
 from overspill.previews.prefixes import message
 from overspill.previews.rule import Role
@@ -50,6 +50,10 @@ _GAIN_OF_LEADING: Final = 1
 """The weight that a line gains if it is at most `_LEADING_CHARS` before the end of a failed step."""
 
 
+_FILE: Final = vocabulary.LineVerdict(rule.HINT, -3)
+"""The first line of a file in a diff."""
+
+
 @dataclass(frozen=True, slots=True)
 class Highlight:
     """A line that matters, between `begin` and `end` of the text that was searched.
@@ -81,6 +85,20 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
 
     `max_bytes` and `max_lines` limit all of them together, with a newline after each.
     """
+    groups, is_all = (_groups_of_diff if diffs.is_diff(excerpt.text) else _groups_of)(excerpt, stop, start)
+    ranked = _ranked(groups)[:_MAX_OFFERED]
+    shown: dict[int, Highlight] = {}
+    for item in _offered(excerpt, ranked, (stop, start), is_all=is_all):
+        if len(shown) == max_lines:
+            break
+        if item.begin not in shown and item.cost <= max_bytes:
+            max_bytes -= item.cost
+            shown[item.begin] = item
+    return [shown[begin] for begin in sorted(shown)]
+
+
+def _groups_of(excerpt: Excerpt, stop: int, start: int) -> tuple[list[_Group], bool]:
+    """Return the groups of lines that matter, and whether they are all that there are."""
     search = candidates.CandidateSearch(excerpt, stop, start)
     found = search.usual()
     verdicts = _Verdicts()
@@ -90,15 +108,15 @@ def highlights(excerpt: Excerpt, stop: int, start: int, *, max_bytes: int, max_l
         groups = _groups(found.candidates, verdicts)
     if not _have_reason(groups) and (unlike := novelty.find_unlike(excerpt, stop, start)):
         groups = _groups(sorted([*found.candidates, *unlike], key=attrgetter("begin")), verdicts)
-    ranked = _ranked(groups)[:_MAX_OFFERED]
-    shown: dict[int, Highlight] = {}
-    for item in _offered(excerpt, ranked, (stop, start), is_all=found.is_all):
-        if len(shown) == max_lines:
-            break
-        if item.begin not in shown and item.cost <= max_bytes:
-            max_bytes -= item.cost
-            shown[item.begin] = item
-    return [shown[begin] for begin in sorted(shown)]
+    return groups, found.is_all
+
+
+def _groups_of_diff(excerpt: Excerpt, stop: int, start: int) -> tuple[list[_Group], bool]:
+    """Return the files of a diff, and what matters in lines that are not of the diff."""
+    found = candidates.CandidateSearch(excerpt, stop, start).usual()
+    said = _groups([item for item in found.candidates if not diffs.quotes(item)], _Verdicts())
+    files = [_Group(_FILE, item, item.begin, 1) for item in diffs.files(excerpt.text, stop, start)]
+    return [*said, *files], found.is_all
 
 
 def _have_reason(groups: list[_Group]) -> bool:
