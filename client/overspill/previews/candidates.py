@@ -62,18 +62,13 @@ class Candidate(NamedTuple):
     is_unlike: bool = False
 
 
-class _Line(NamedTuple):
-    """A line with a word. Lines with an equal `form` are alike."""
-
-    begin: int
-    length: int
-    word_at: int
-    form: object
+_Line = tuple[int, int, int]
+"""Where a line with a word begins and ends, and where in it the word is."""
 
 
 @dataclass(slots=True)
 class _Alike:
-    """Lines that are alike: the first of them, how many there are, and where the last one begins."""
+    """Lines that are alike: the first of them, where the last one begins, and how many there are."""
 
     first: _Line
     last: int
@@ -81,18 +76,17 @@ class _Alike:
 
     def add(self, line: _Line) -> None:
         self.lines += 1
-        if line.begin < self.first.begin:
-            self.first = line
-        self.last = max(self.last, line.begin)
+        self.first = min(self.first, line)
+        self.last = max(self.last, line[0])
 
     def first_line(self, text: str) -> str:
-        return text[self.first.begin : self.first.begin + self.first.length]
+        begin, end, _ = self.first
+        return text[begin:end]
 
     def candidate(self, text: str) -> Candidate:
-        begin, length, word_at, _ = self.first
-        end = begin + length
+        begin, end, word_at = self.first
         after = end + text.startswith("\n", end)
-        return Candidate(begin, after, self.first_line(text), word_at, self.lines, self.last)
+        return Candidate(begin, after, text[begin:end], word_at, self.lines, self.last)
 
 
 class FoundCandidates(NamedTuple):
@@ -137,10 +131,10 @@ class CandidateSearch:
             wanted = words_of.get(part.depth) or map(Word, present_words(slice_.data))
             self._add(_located(slice_, _hits(slice_, wanted, self._floods, most)))
 
-    def _add(self, lines: Iterable[_Line]) -> None:
+    def _add(self, lines: Iterable[tuple[_Line, object]]) -> None:
         begins, seen = self._begins, self._seen
-        for line in lines:
-            begin, _, _, form = line
+        for line, form in lines:
+            begin = line[0]
             if begin in begins:
                 continue
             begins.add(begin)
@@ -200,8 +194,8 @@ def _thinned(seen: dict[object, _Alike], text: str) -> list[Candidate]:
         kinds.setdefault(data[:_KIND_BYTES], []).append(alike)
     found = [each for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
     loud = _loud(found, text)
-    chosen = {each.first.begin: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
-    return [chosen[begin].candidate(text) for begin in sorted(chosen)]
+    chosen = {each.first: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
+    return [chosen[first].candidate(text) for first in sorted(chosen)]
 
 
 def _loud(found: list[_Alike], text: str) -> list[_Alike]:
@@ -252,7 +246,8 @@ def _collect(data: bytes, word: Word, most: int, found: dict[int, int]) -> bool:
         if at < 0:
             return False
         begin = _begin(data, at)
-        found.setdefault(begin, at - begin)
+        if begin not in found:
+            found[begin] = at - begin
         end = data.find(b"\n", at, at + _MAX_LINE_BYTES)
         at = find(end if end >= 0 else at + _MAX_LINE_BYTES)
     return at >= 0
@@ -274,18 +269,27 @@ def _begin(data: bytes, at: int) -> int:
     return data.rfind(b"\n", floor, at) + 1 or floor
 
 
-def _located(part: Slice, hits: dict[int, int]) -> Iterator[_Line]:
-    """Yield the lines of the hits in the order of the text, with positions in characters."""
-    data, at, byte = part.data, part.begin, 0
-    begins = sorted(hits)
-    lines = [_line_at(data, begin) for begin in begins]
-    for begin, line, form in zip(begins, lines, _forms(lines), strict=True):
-        if part.is_ascii:  # a byte is a character
-            yield _Line(part.begin + begin, len(line), hits[begin], form)
-            continue
-        at += _characters(data[byte:begin])
+def _located(part: Slice, hits: dict[int, int]) -> Iterable[tuple[_Line, object]]:
+    """Return the lines of the hits in the order of the text, each with a form that is equal for lines alike.
+
+    Their positions are in characters.
+    """
+    found = [(begin, _line_at(part.data, begin), hits[begin]) for begin in sorted(hits)]
+    lines = _lines_of_ascii if part.is_ascii else _lines_of_utf_8
+    return zip(lines(part, found), _forms([line for _, line, _ in found]), strict=True)
+
+
+def _lines_of_ascii(part: Slice, found: list[tuple[int, bytes, int]]) -> list[_Line]:
+    at = part.begin
+    return [(at + begin, at + begin + len(line), word_at) for begin, line, word_at in found]
+
+
+def _lines_of_utf_8(part: Slice, found: list[tuple[int, bytes, int]]) -> Iterator[_Line]:
+    at, byte = part.begin, 0
+    for begin, line, word_at in found:
+        at += _characters(part.data[byte:begin])
         byte = begin
-        yield _Line(at, _characters(line), _characters(line[: hits[begin]]), form)
+        yield at, at + _characters(line), _characters(line[:word_at])
 
 
 def _line_at(data: bytes, begin: int) -> bytes:

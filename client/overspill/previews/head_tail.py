@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HUGE_LINE_CHARS: Final = 8 * 1024
 """A longer line is not cut in its middle: the head ends inside it, or the tail begins there."""
+_KEYED_AT_ONCE: Final = 1024
+"""Characters of lines that are split in one go, as few as most previews show."""
 _MIN_LINE_BYTES: Final = 40
 
 
@@ -165,7 +167,10 @@ def _begins_line(text: str, at: int) -> bool:
 def _forward(text: str, stop: int) -> Iterator[KeyedLine]:
     """Yield lines from the first on, until one is huge or has no end."""
     begin = 0
-    while end := text.rfind("\n", begin, min(stop, begin + HUGE_LINE_CHARS)) + 1:
+    while end := (
+        text.rfind("\n", begin, min(stop, begin + _KEYED_AT_ONCE)) + 1
+        or text.rfind("\n", begin, min(stop, begin + HUGE_LINE_CHARS)) + 1
+    ):
         yield from folding.keyed_lines(text, begin, end)
         begin = end
 
@@ -174,12 +179,19 @@ def _backward(text: str, start: int) -> Iterator[KeyedLine]:
     """Yield lines from the last on, until one is huge or begins before `start`."""
     end = len(text)
     while end > start:
-        floor = start if end - start <= HUGE_LINE_CHARS else end - HUGE_LINE_CHARS + 1
-        begin = floor if _begins_line(text, floor) else text.find("\n", floor, end - 1) + 1 or end
+        begin = _line_begin(text, start, end, _KEYED_AT_ONCE)
+        if begin == end:
+            begin = _line_begin(text, start, end, HUGE_LINE_CHARS)
         if begin == end:
             return
         yield from reversed(folding.keyed_lines(text, begin, end))
         end = begin
+
+
+def _line_begin(text: str, start: int, end: int, reach: int) -> int:
+    """Return where the first line begins of those within `reach` before `end`; `end` if there is none."""
+    floor = start if end - start <= reach else end - reach + 1
+    return floor if _begins_line(text, floor) else text.find("\n", floor, end - 1) + 1 or end
 
 
 def _parted(line: str, most: int) -> tuple[str, str]:

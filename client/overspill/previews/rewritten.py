@@ -18,7 +18,7 @@ _MAX_BLANK: Final = 3
 def shown(line: str) -> str:
     """Return a line as it is safe to show: its last state if it was written again and that is shorter."""
     whole = sanitize(line)
-    if _RETURN.search(line) is None:
+    if "\r" not in line or _RETURN.search(line) is None:
         return whole
     states = [state for each in _RETURN.split(line.rstrip("\r\n")) if (state := sanitize(each)).strip()]
     if len(states) < 2:  # noqa: PLR2004

@@ -59,8 +59,9 @@ _PASSING: Final = re.compile(
 _PASSED: Final = ("ok", "PASS", "pass", "OK", "SKIP", "✓", "✔", "√")
 _CALM_WORDS: Final = ("info", "debug", "trace", "notice", "verbose")
 _CALM: Final = re.compile(
-    r"\b(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE)\b(?!: task)|\[(?:info|debug|trace|notice)\]"
-    r"|\b(?:level|lvl|severity)\"?[=:] ?\"?(?:info|debug|trace|notice)\b"
+    at_word("INFO|DEBUG|TRACE|NOTICE|VERBOSE", r"\b(?!: task)")
+    + r"|\[(?:info|debug|trace|notice)\]|"
+    + at_word("level|lvl|severity", r"\"?[=:] ?\"?(?:info|debug|trace|notice)\b")
 )
 _RED: Final = re.compile(r"\x1b\[(?:\d{1,2};){0,2}(?:31|91)(?:;\d{1,2}){0,2}m")
 _PREFIX: Final = 80
@@ -173,7 +174,10 @@ def _is_calm(line: str) -> bool:
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:
-    return any(map(text.__contains__, words))
+    for word in words:  # half the time of `any`  # noqa: SIM110
+        if word in text:
+            return True
+    return False
 
 
 def least_shown(best: float) -> float:
