@@ -17,12 +17,13 @@ def state_folder() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # noqa: PTH117
         state = os.path.expanduser("~/.local/state")  # noqa: PTH111  (raises nothing where there is no home)
-    return _state_folder(Path(state))
+    return _state_folder(state)
 
 
 @lru_cache(maxsize=16)
-def _state_folder(state: Path) -> Path:
+def _state_folder(directory: str) -> Path:
     """Decide once for each process, so that what it keeps stays in one place."""
+    state = Path(directory)
     if state.is_absolute() and _may_write(state / "overspill"):
         return state / "overspill"
     name = f"overspill-{os.getuid()}" if hasattr(os, "getuid") else "overspill"

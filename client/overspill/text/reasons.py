@@ -44,7 +44,12 @@ def for_model(reason: str) -> str:
 
     The same failure then reads the same at any time, which keeps a prompt cache warm.
     """
-    text = _without_secrets(reason)
+    return _for_model(reason[: 10 * MAX_CHARS]) if reason else ""
+
+
+@lru_cache(maxsize=100)
+def _for_model(reason: str) -> str:
+    text = _cleaned(reason)
     for pattern, instead in _FOR_OPERATORS:
         text = pattern.sub(instead, text)
     return _bounded(" ".join(text.split()))
