@@ -80,6 +80,9 @@ def at_word(alternatives: str, rest: str = "", *, not_after: str = r"\w") -> str
     By default that is what `\b(?:alternatives)rest` matches. Every alternative begins with a letter or a
     digit, and has no `|` inside. `re` searches much faster for that character than for what is before it.
     """
+    endings: dict[str, list[str]] = {}
+    for each in alternatives.split("|"):
+        endings.setdefault(each[0], []).append(each[1:])
     return "|".join(
-        rf"{each[0]}(?<!{not_after}{each[0]}){each[1:]}{rest}" for each in alternatives.split("|")
+        rf"{first}(?<!{not_after}{first})(?:{'|'.join(ends)}){rest}" for first, ends in endings.items()
     )

@@ -21,8 +21,9 @@ _MIN_WINDOW: Final = 4 * 1024
 _MAX_MISSES: Final = 16
 """Lines between both ends that may be looked for in vain: each takes a look at the whole output."""
 _MAX_RANGES: Final = 40
-_HIGHLIGHTED: Final = re.compile(r"^line [\d,]+: (.*?)(?: \(and [^()]* like it, to line [\d,]+\))?$")
-"""A line that stands out, with what the preview says of it."""
+_PLACE: Final = re.compile(r"line [\d,]+: ")
+_LIKE_IT: Final = re.compile(r" \(and [^()]* like it, to line [\d,]+\)\Z")
+"""What the preview says before and after a line that stands out."""
 _GAP: Final = "… ["
 """The beginning of a line of the preview's own."""
 
@@ -62,7 +63,7 @@ def _between(shown: Iterable[str], found: Excerpt) -> Iterator[int]:
     """Yield the numbers of these lines, in the order of the output. Of equal ones it is the next."""
     number, position, misses = found.numbering(), 0, 0
     for each in shown:
-        line = _HIGHLIGHTED.sub(r"\1", each)
+        line = _said(each)
         if not line.strip() or line.startswith(_GAP):
             continue
         at = found.text.find(f"\n{line}\n", position)
@@ -71,6 +72,11 @@ def _between(shown: Iterable[str], found: Excerpt) -> Iterator[int]:
             position = at + len(line) + 1
         elif (misses := misses + 1) == _MAX_MISSES:
             return
+
+
+def _said(shown: str) -> str:
+    place = _PLACE.match(shown)
+    return shown if place is None else _LIKE_IT.sub("", shown[place.end() :])
 
 
 def _ranges(numbers: Iterable[int]) -> str:
