@@ -71,6 +71,7 @@ export async function change<T>(method: "POST" | "PATCH" | "DELETE", path: strin
 
 async function sent(url: string, { headers = {}, ...options }: RequestInit & { headers?: Record<string, string> }): Promise<Response> {
   const said = token ? { "Overspill-Page-Token": token } : {};  // of a read it says whose tab this is
+  const asked = Date.now();
   let response: Response;
   try {
     response = await fetch(url, { ...options, headers: { Accept: "application/json", ...said, ...headers }, credentials: "same-origin" });
@@ -78,7 +79,7 @@ async function sent(url: string, { headers = {}, ...options }: RequestInit & { h
     if (options.signal?.aborted) throw error;
     throw new Problem(0, "unreachable", "The service cannot be reached. It may be restarting, or this machine is offline.");
   }
-  noteDate(response.headers.get("Date"));
+  noteDate(response.headers.get("Date"), asked);
   if (response.ok) return response;
   throw await problemOf(response);
 }
