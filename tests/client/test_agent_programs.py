@@ -720,6 +720,13 @@ def test_init_names_the_programs_that_there_are(overspill: Shell, home: Path) ->
     assert "'emacs' has no hook; there are claude-code" in overspill("init", "emacs")[2]
 
 
+def test_init_fails_if_it_finds_no_program_to_guard_and_has_nothing_to_take_out(
+    overspill: Shell, home: Path
+) -> None:
+    assert overspill("init", "--yes").code == 1
+    assert overspill("init", "--remove", "--yes").code == 0
+
+
 # --- a task ---------------------------------------------------------------------------------------
 
 

@@ -64,7 +64,7 @@ def init(
     found = found or [each for each in PROGRAMS.values() if each.is_here(root, is_project=project)]
     if not found:
         output.say(f"no agent program was found; name one of {', '.join(PROGRAMS)}")
-        raise click.exceptions.Exit(ExitCode.NO)
+        raise click.exceptions.Exit(ExitCode.OK if remove else ExitCode.NO)
     paths = [(each, each.path(root, is_project=project)) for each in found]
     changes, refusals = _changes(paths, remove=remove)
     for change in changes:
