@@ -63,7 +63,7 @@ def test_a_session_is_met_once_in_each_experiment() -> None:
 
 
 def test_sessions_of_any_number_and_length_take_bounded_memory() -> None:
-    met = MetSessions(most=100)
+    met = MetSessions(limit=100)
     for number in range(1_000):
         assert met.is_new("e", f"{number}" + "x" * 100_000 * (number < 5))
     assert not met.is_new("e", "999")

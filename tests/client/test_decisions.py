@@ -59,7 +59,7 @@ def test_a_decision_is_forgotten_once_it_has_expired() -> None:
 
 
 def test_only_so_many_decisions_are_remembered_and_none_without_an_id() -> None:
-    decisions = Decisions(most=1, clock=Clock())
+    decisions = Decisions(limit=1, clock=Clock())
     decisions.first("cap_1", Decision(SPOOLED))
     decisions.first("cap_2", Decision(SPOOLED))
     decisions.first("", Decision(SPOOLED))

@@ -80,7 +80,7 @@ def test_storing_the_first_again_lets_it_be_told_for_longer() -> None:
 
 
 def test_only_the_most_recent_are_remembered() -> None:
-    repeats = Duplicates(most=2)
+    repeats = Duplicates(limit=2)
     contents = [bytes([number]) * 32 for number in range(3)]
     repeats.remember("s", contents[0], "cap_0", None)
     repeats.remember("s", contents[1], "cap_1", None)
@@ -107,7 +107,7 @@ def test_any_text_names_a_session() -> None:
 
 
 def test_threads_agree_on_the_first() -> None:
-    repeats = Duplicates(most=100)
+    repeats = Duplicates(limit=100)
     everyone = threading.Barrier(8)
 
     def store(number: int) -> None:

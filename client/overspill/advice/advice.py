@@ -63,11 +63,11 @@ def _raised(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
     at_once = Share.of(sum(figures.at_once.values()), figures.captures)
     if at_once.low <= MAJORITY or now.max_bytes >= MAX_BYTES:
         return None
-    wanted = min(_bound_of(figures.at_once, COVERED), MAX_BYTES)
-    if wanted <= now.max_bytes:
+    target = min(_bound_of(figures.at_once, COVERED), MAX_BYTES)
+    if target <= now.max_bytes:
         return None
     reasons.append(f"{at_once} captures were read within a minute: the notice only cost a call")
-    return wanted
+    return target
 
 
 def _bound_of(sizes: Mapping[int, int], share: float) -> int:
@@ -84,11 +84,11 @@ def _lowered(figures: ToolFigures, now: Now, reasons: list[str]) -> int | None:
     """Return half the limit if next to no capture is read, and the tool is not run again instead."""
     read = Share.of(max(figures.read, sum(figures.at_once.values())), figures.captures)
     again = Share.of(figures.again, figures.spilled)
-    wanted = max(now.max_bytes // 2, MIN_BYTES)
-    if read.high >= NEXT_TO_NONE or again.high >= OFTEN_AGAIN or wanted >= now.max_bytes:
+    target = max(now.max_bytes // 2, MIN_BYTES)
+    if read.high >= NEXT_TO_NONE or again.high >= OFTEN_AGAIN or target >= now.max_bytes:
         return None
     reasons.append(f"{read} captures were read: the preview was enough")
-    return wanted
+    return target
 
 
 def _strategy(modes: Mapping[str, int], now: Now, reasons: list[str]) -> str | None:
@@ -97,8 +97,8 @@ def _strategy(modes: Mapping[str, int], now: Now, reasons: list[str]) -> str | N
     if total < MIN_READS:
         return None
     for mode, strategy, end in (("tail", "TAIL", "end"), ("head", "HEAD", "beginning")):
-        asked = Share.of(modes.get(mode, 0), total)
-        if asked.low > MAJORITY and now.strategy != strategy:
-            reasons.append(f"{asked} reads asked for the {end}: the preview should show it")
+        share = Share.of(modes.get(mode, 0), total)
+        if share.low > MAJORITY and now.strategy != strategy:
+            reasons.append(f"{share} reads asked for the {end}: the preview should show it")
             return strategy
     return None

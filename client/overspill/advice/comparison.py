@@ -160,15 +160,15 @@ class _ArmSums:
         if measure.of_events:
             needed[measure.figures[0]] = MIN_EVENTS
         found = {figure: self.total(figure) for figure in needed}
-        said = [
-            f"{found[figure]} {_WORDS.get(figure, figure)} in the arm {self.arm}, {least} needed"
-            for figure, least in needed.items()
-            if found[figure] < least
+        shortages = [
+            f"{found[figure]} {_WORDS.get(figure, figure)} in the arm {self.arm}, {minimum} needed"
+            for figure, minimum in needed.items()
+            if found[figure] < minimum
         ]
         groups = sum(amount > 0 for amount in self.by_group(measure.over))
         if groups < MIN_GROUPS:
-            said.append(f"{groups} groups with data in the arm {self.arm}, {MIN_GROUPS} needed")
-        return said
+            shortages.append(f"{groups} groups with data in the arm {self.arm}, {MIN_GROUPS} needed")
+        return shortages
 
     def report(self) -> ArmReport:
         return ArmReport(

@@ -92,8 +92,8 @@ def _is_surely_shorter(found: Shape, policy: Policy, limits: Limits, *, is_kept:
         return False
     shown = max(policy.preview_bytes, *(band.preview_bytes or 0 for band in policy.bands))
     shown = shown if is_kept else max(shown, policy.lost_preview)
-    most = NOTICE_BYTES + measure.size(policy.reader) + shown
-    return most <= len(text) * (1 - policy.least_gain)
+    limit = NOTICE_BYTES + measure.size(policy.reader) + shown
+    return limit <= len(text) * (1 - policy.least_gain)
 
 
 def reserve(policy: Policy) -> Reserve:
@@ -112,7 +112,7 @@ def pending_result(output: Output, shape: Shape, *, is_long: bool, is_exempt: bo
     if fills:
         size = min(size, allowed_bytes(policy.limits(output.tool), shape.body))
     shortest = notice_overhead(shape)
-    most = shortest + policy.preview_bytes * escape_factor(shape)
-    if is_exempt or (shape.notices() and size_beside_notices(shape) <= most):
+    limit = shortest + policy.preview_bytes * escape_factor(shape)
+    if is_exempt or (shape.notices() and size_beside_notices(shape) <= limit):
         return PendingResult(size, None, is_long and not fills, call_id)
-    return PendingResult(size, most, is_long and not fills, call_id, shortest)
+    return PendingResult(size, limit, is_long and not fills, call_id, shortest)

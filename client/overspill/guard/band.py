@@ -31,9 +31,9 @@ class Band:
     def __post_init__(self) -> None:
         number_checks.whole("above", self.above)
         number_checks.whole("preview_bytes", self.preview_bytes, is_optional=True)
-        given: Any = self.destinations
-        is_sequence = isinstance(given, Collection) and not isinstance(given, str)
-        if not (is_sequence and all(each in DESTINATIONS for each in given)):
+        destinations: Any = self.destinations
+        is_sequence = isinstance(destinations, Collection) and not isinstance(destinations, str)
+        if not (is_sequence and all(each in DESTINATIONS for each in destinations)):
             raise ValueError(
                 f"destinations must be a sequence of {' and '.join(DESTINATIONS)}, not {self.destinations!r}"
             )

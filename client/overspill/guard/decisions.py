@@ -33,15 +33,15 @@ class Earlier(NamedTuple):
 
 
 class Duplicates:
-    """The last `most` contents, for any thread. Calls without a session count as one session.
+    """The last `limit` contents, for any thread. Calls without a session count as one session.
 
     `clock` gives seconds since the epoch.
     """
 
-    def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, limit: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._firsts: Latest[bytes, Earlier] = Latest(most)
+        self._firsts: Latest[bytes, Earlier] = Latest(limit)
         forks.register(self)
 
     def reset_after_fork(self) -> None:
@@ -86,12 +86,12 @@ class Decision(NamedTuple):
 
 
 class Decisions:
-    """The decisions on the last `most` captures, for any thread. `clock` gives seconds since the epoch."""
+    """The decisions on the last `limit` captures, for any thread. `clock` gives seconds since the epoch."""
 
-    def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, limit: int = 10_000, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._firsts: Latest[str, Decision] = Latest(most)
-        self._duplicates = Duplicates(most, clock)
+        self._firsts: Latest[str, Decision] = Latest(limit)
+        self._duplicates = Duplicates(limit, clock)
         self.reset_after_fork()
         forks.register(self)
 

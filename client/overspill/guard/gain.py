@@ -60,18 +60,18 @@ def small_chars(policy: Policy) -> int:
     return max(_SMALL_CHARS, 4 * max(policy.preview_bytes, policy.lost_preview))
 
 
-def is_gain(output: Shape, value: Any, limits: Limits, least: float) -> bool:
-    """Return whether `value`, which stands for `output`, is shorter by at least the share `least` (0 to 1).
+def is_gain(output: Shape, value: Any, limits: Limits, least_gain: float) -> bool:
+    """Return whether `value`, which stands for `output`, is shorter by `least_gain` (0 to 1).
 
     Bytes always count. Lines and tokens count if the output exceeds the `limits` in them.
     """
     found = examine(value, sender=output.sender)
     if found is None:
         return True
-    if found.size > int(output.size * (1 - least)):
+    if found.size > int(output.size * (1 - least_gain)):
         return False
     old, new = output.measured_text, found.measured_text
-    return _has_no_more_lines(old, new, limits) and _has_fewer_tokens(old, new, limits, least)
+    return _has_no_more_lines(old, new, limits) and _has_fewer_tokens(old, new, limits, least_gain)
 
 
 def _has_no_more_lines(old: Body, new: Body, limits: Limits) -> bool:
@@ -79,8 +79,10 @@ def _has_no_more_lines(old: Body, new: Body, limits: Limits) -> bool:
     return lines <= limits.max_lines or extent_of(new).lines <= lines
 
 
-def _has_fewer_tokens(old: Body, new: Body, limits: Limits, least: float) -> bool:
+def _has_fewer_tokens(old: Body, new: Body, limits: Limits, least_gain: float) -> bool:
     if limits.max_tokens is None or not (isinstance(old, str) and isinstance(new, str)):
         return True
     tokens = least_token_limit(old, limits.counter)
-    return tokens <= limits.max_tokens or least_token_limit(new, limits.counter) <= int(tokens * (1 - least))
+    return tokens <= limits.max_tokens or least_token_limit(new, limits.counter) <= int(
+        tokens * (1 - least_gain)
+    )

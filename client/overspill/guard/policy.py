@@ -130,10 +130,10 @@ class Policy:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the settings: another process computes the limits again."""
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        given |= {"tools": dict(self.tools), "strategies": dict(self.strategies)}
-        given |= {"redact_patterns": dict(self.redact_patterns)}
-        return partial(type(self), **given), ()
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        values |= {"tools": dict(self.tools), "strategies": dict(self.strategies)}
+        values |= {"redact_patterns": dict(self.redact_patterns)}
+        return partial(type(self), **values), ()
 
     def cut_strategy(self, tool: str) -> Strategy:
         """Return the strategy for a tool's outputs: its own, or else the usual one."""

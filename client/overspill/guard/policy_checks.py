@@ -95,39 +95,39 @@ def check_window(context_tokens: Any, context_share: Any) -> None:
 
 
 def _check_types(policy: Any) -> None:
-    for name, is_right, what in _TYPES:
+    for name, is_right, label in _TYPES:
         value = getattr(policy, name)
         if not is_right(value):
             shown = dict(value) if isinstance(value, Mapping) else value
-            raise ValueError(f"{name} must be {what}, not {shown!r}")
+            raise ValueError(f"{name} must be {label}, not {shown!r}")
 
 
-def redaction_named(given: Any) -> Redaction:
+def redaction_named(value: Any) -> Redaction:
     """Return the treatment of secrets by its name. Raises `ValueError` for an unknown name."""
     try:
-        return Redaction(given.lower() if isinstance(given, str) else given)
+        return Redaction(value.lower() if isinstance(value, str) else value)
     except ValueError:
-        raise ValueError(f"redaction must be {', '.join(Redaction)}, not {given!r}") from None
+        raise ValueError(f"redaction must be {', '.join(Redaction)}, not {value!r}") from None
 
 
-def by_name(what: str, given: Any, choices: Mapping[str, Any]) -> Any:
+def by_name(label: str, value: Any, choices: Mapping[str, Any]) -> Any:
     """Return the choice of that name. Anything that is not text is returned as it is."""
-    if not isinstance(given, str):
-        return given
-    if given.upper() not in choices:
-        raise ValueError(f"{what} must be {', '.join(choices)} or one of your own; it is {given!r}")
-    return choices[given.upper()]
+    if not isinstance(value, str):
+        return value
+    if value.upper() not in choices:
+        raise ValueError(f"{label} must be {', '.join(choices)} or one of your own; it is {value!r}")
+    return choices[value.upper()]
 
 
-def strategies_by_tool(given: Any) -> Any:
+def strategies_by_tool(value: Any) -> Any:
     """Return the strategies of single tools as objects, even if they were given by name."""
-    if not isinstance(given, Mapping):
-        return given  # which `check_policy` names
+    if not isinstance(value, Mapping):
+        return value  # which `check_policy` names
     return frozen_table(
-        {tool: by_name(f"the strategy of {tool!r}", each, STRATEGIES) for tool, each in given.items()}
+        {tool: by_name(f"the strategy of {tool!r}", each, STRATEGIES) for tool, each in value.items()}
     )
 
 
-def frozen_table(given: Any) -> Any:
+def frozen_table(value: Any) -> Any:
     """Return a copy of a mapping that cannot be changed. Any other value is returned as it is."""
-    return MappingProxyType(dict(given)) if isinstance(given, Mapping) else given
+    return MappingProxyType(dict(value)) if isinstance(value, Mapping) else value

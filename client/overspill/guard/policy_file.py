@@ -84,10 +84,10 @@ def _settings(found: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
     return {**found, "tools": limits, "strategies": strategies}
 
 
-def _check_names(what: str, given: Mapping[str, Any], allowed: Sequence[str]) -> None:
-    for name in given:
+def _check_names(label: str, names: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    for name in names:
         if name not in allowed:
-            raise ValueError(f"there is no {what} {name!r}{_nearest(name, allowed)}")
+            raise ValueError(f"there is no {label} {name!r}{_nearest(name, allowed)}")
 
 
 def _nearest(name: str, allowed: Collection[str]) -> str:

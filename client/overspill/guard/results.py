@@ -66,8 +66,8 @@ def left_whole(output: Output, shape: Shape, problem: Unchangeable) -> Guarded:
 
 def unmeasured(output: Output, error: Exception) -> Guarded:
     """Return an output that passes as it is, because it could not be measured."""
-    why = one_safe_line(f"the output could not be measured: {reason(error)}")
-    return replace(inline(output, 0), reason=why)
+    problem = one_safe_line(f"the output could not be measured: {reason(error)}")
+    return replace(inline(output, 0), reason=problem)
 
 
 def lost(output: Output, shape: Shape, error: Exception) -> Guarded:

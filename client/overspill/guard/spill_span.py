@@ -41,8 +41,8 @@ async def traced(spiller: Spiller) -> Guarded:
 
 def _is_tool_call(span: Any) -> bool:
     """Return whether a span is that of a tool call, as it says itself: only then one output belongs to it."""
-    given = getattr(span, "attributes", None) or {}
-    return any(given.get(name) == value for name, value in _TOOL_SPANS)
+    attributes = getattr(span, "attributes", None) or {}
+    return any(attributes.get(name) == value for name, value in _TOOL_SPANS)
 
 
 def _call(origin: Origin) -> dict[str, str]:

@@ -85,12 +85,12 @@ class Spiller:
         stored = await self.storage.put(spill.request, before)
         return await threads.run_fairly(output.flow, size, self._noticed, spill, stored)
 
-    def _stored_here(self, why: str) -> Guarded:
-        """Keep the output in the spool, in the caller's thread. `why` says why no other thread does it."""
+    def _stored_here(self, reason: str) -> Guarded:
+        """Keep the output in the spool, in the caller's thread. `reason` says why no other thread does it."""
         spill = self._prepared()
         if isinstance(spill, Guarded):
             return spill
-        return self._noticed(spill, self.storage.keep_here(spill.request, why))
+        return self._noticed(spill, self.storage.keep_here(spill.request, reason))
 
     def _unstored(self) -> Guarded:
         """Cut the output: there is nowhere to store it."""

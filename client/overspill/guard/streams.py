@@ -47,11 +47,11 @@ class GuardedStream:
         self._output = output._replace(
             call_id=origin.call_id, session=origin.session, is_minted=origin.is_minted
         )
-        most = _most_kept(pipeline.storage, output.policy)
+        limit = _most_kept(pipeline.storage, output.policy)
         limits = output.policy.limits(output.tool)
         self._chunks = ChunkStream(
             limits,
-            max_bytes=most,
+            max_bytes=limit,
             reserve=reserve(output.policy),
             redactor=output.policy.redactor(),
             masks_inline=output.policy.masks_inline,
@@ -263,9 +263,9 @@ async def _nothing() -> AsyncIterator[Any]:
 
 def _most_kept(storage: Storage, policy: Policy) -> int:
     """Return the most bytes of a stream that are worth keeping under a policy."""
-    most = policy.max_stream_bytes
+    limit = policy.max_stream_bytes
     for band in reversed(policy.bands):
         if storage.has_any(band.destinations):
             break
-        most = min(most, band.above or _MAX_LOST)
-    return most if storage.largest is None else min(most, storage.largest)
+        limit = min(limit, band.above or _MAX_LOST)
+    return limit if storage.largest is None else min(limit, storage.largest)

@@ -60,8 +60,8 @@ def with_guarded(tool: Any, guard: Guarding) -> Any:
 
 def _guarded_fields(tool: Any, wrap: Guarding) -> dict[str, Any]:
     """Return the fields of `tool` that have functions, with these guarded. Raises `Unchangeable`."""
-    known = {name: getattr(tool, name, None) for name in _FIELDS}
-    found = {name: wrap(function) for name, function in known.items() if inspect.isroutine(function)}
+    members = {name: getattr(tool, name, None) for name in _FIELDS}
+    found = {name: wrap(function) for name, function in members.items() if inspect.isroutine(function)}
     for name in _HOLDERS:
         holder = getattr(tool, name, None)
         if holder is not None and (inner := _guarded_fields(holder, wrap)):

@@ -126,10 +126,10 @@ class CandidateSearch:
         for part in parts:
             slice_ = spans.slice_of(text, part)
             is_one_of_many = part.depth == spans.MIDDLE and len(parts) > _MANY_SLICES
-            most = _HITS_PER_WORD if len(self._seen) < _MANY_KINDS else _HITS_WHEN_MANY_KINDS
-            most = _HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else most
-            wanted = words_of.get(part.depth) or map(Word, present_words(slice_.data))
-            self._add(_located(slice_, _hits(slice_, wanted, self._floods, most)))
+            limit = _HITS_PER_WORD if len(self._seen) < _MANY_KINDS else _HITS_WHEN_MANY_KINDS
+            limit = _HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else limit
+            search_words = words_of.get(part.depth) or map(Word, present_words(slice_.data))
+            self._add(_located(slice_, _hits(slice_, search_words, self._floods, limit)))
 
     def _add(self, lines: Iterable[tuple[_Line, object]]) -> None:
         begins, seen = self._begins, self._seen
@@ -151,12 +151,15 @@ class CandidateSearch:
 def _by_letters(text: str, parts: list[Span]) -> dict[int, list[Word]]:
     """Return the words for parts far from the ends, each with a letter that is rare there if it has one."""
     found = {}
-    for depth, wanted in ((spans.FURTHER, (*words.STRONG, *words.USUAL)), (spans.MIDDLE, words.DISTANT)):
+    for depth, search_words in (
+        (spans.FURTHER, (*words.STRONG, *words.USUAL)),
+        (spans.MIDDLE, words.DISTANT),
+    ):
         if some := [part for part in parts if part.depth == depth]:
             some = some[:: max(1, len(some) // _SAMPLES)]
             sample = "".join(text[part.begin : part.begin + _SAMPLE_CHARS] for part in some)
             data = (sample if depth == spans.MIDDLE else sample.lower()).encode(errors="replace")
-            found[depth] = [Word.of(word, data) for word in wanted]
+            found[depth] = [Word.of(word, data) for word in search_words]
     return found
 
 
@@ -206,25 +209,25 @@ def _loud(found: list[_Alike], text: str) -> list[_Alike]:
     return [each for each, line in zip(found, lines, strict=True) if any(map(line.__contains__, marks))]
 
 
-def _some(found: list[T], most: int) -> list[T]:
-    if len(found) <= most:
+def _some(found: list[T], limit: int) -> list[T]:
+    if len(found) <= limit:
         return found
-    part = most // 4
+    part = limit // 4
     first, middle, last = found[:part], found[part : -2 * part], found[-2 * part :]
     return first + middle[:: len(middle) // part + 1] + last
 
 
-def _hits(part: Slice, wanted: Iterable[Word], floods: Counter[bytes], most: int) -> dict[int, int]:
+def _hits(part: Slice, search_words: Iterable[Word], floods: Counter[bytes], limit: int) -> dict[int, int]:
     """Map where lines with a word begin in the slice to where in them the word is.
 
     `floods` counts, for each word, the slices in which too many lines have it.
     """
     found: dict[int, int] = {}
-    for word in wanted:
-        if _collect(part.data, word, most, found):
+    for word in search_words:
+        if _collect(part.data, word, limit, found):
             floods[word.text] += 1
-            _collect_last(part.data, word.text, most // 3, found)
-            _collect_telling(part, word.text, found, is_near=most > _HITS_IN_ONE_OF_MANY_SLICES)
+            _collect_last(part.data, word.text, limit // 3, found)
+            _collect_telling(part, word.text, found, is_near=limit > _HITS_IN_ONE_OF_MANY_SLICES)
     return found
 
 
@@ -238,11 +241,11 @@ def _collect_telling(part: Slice, word: bytes, found: dict[int, int], *, is_near
             _collect_last(data, phrase, _HITS_PER_PHRASE, found)
 
 
-def _collect(data: bytes, word: Word, most: int, found: dict[int, int]) -> bool:
+def _collect(data: bytes, word: Word, limit: int, found: dict[int, int]) -> bool:
     """Add the first lines that have `word`. Return whether there may be more."""
     find = partial(word.find, data) if word.letter else partial(data.find, word.text)
     at = find(0)
-    for _ in range(most):
+    for _ in range(limit):
         if at < 0:
             return False
         begin = _begin(data, at)
@@ -253,9 +256,9 @@ def _collect(data: bytes, word: Word, most: int, found: dict[int, int]) -> bool:
     return at >= 0
 
 
-def _collect_last(data: bytes, word: bytes, most: int, found: dict[int, int]) -> None:
+def _collect_last(data: bytes, word: bytes, limit: int, found: dict[int, int]) -> None:
     end = len(data)
-    for _ in range(most):
+    for _ in range(limit):
         at = data.rfind(word, 0, end)
         if at < 0:
             return

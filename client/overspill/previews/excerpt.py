@@ -85,16 +85,16 @@ def excerpt_of_text(text: str, extent: Extent | None = None) -> Excerpt:
 
 
 def excerpt_of_body(
-    body: Body, extent: Extent, least: int, counted: NewlineIndex | None = None
+    body: Body, extent: Extent, min_reach: int, counted: NewlineIndex | None = None
 ) -> Excerpt | None:
-    """Return the excerpt of `body` with at least `least` bytes of either end; None if it is not text.
+    """Return the excerpt of `body` with at least `min_reach` bytes of either end; None if it is not text.
 
     `extent` is the size of the body. `counted` is the index of a text, if it was counted before. Raises
     `OSError` if a file cannot be read.
     """
     if isinstance(body, str):
         return Excerpt(body, extent, counted=counted)
-    reach = max(END_BYTES, least)
+    reach = max(END_BYTES, min_reach)
     if extent.size <= 2 * reach:
         text = encoding.part(body, 0, extent.size).decode("utf-8", "surrogateescape")
         return Excerpt(text, extent) if _is_text(text) else None

@@ -78,11 +78,11 @@ class Filling:
         if 0 in room[:4]:
             mark, room, strategy = "", _room_beside(limits, "", closing), cut.one_end(strategy)
         room = stricter(room, share)
-        kept = self._cut(case, excerpt, room, strategy)
-        head, tail = self._defused(kept.head), self._defused(kept.tail)
+        shown = self._cut(case, excerpt, room, strategy)
+        head, tail = self._defused(shown.head), self._defused(shown.tail)
         if mark:
-            is_full = measure.size(kept.head) > room.max_bytes - _LONG_CHARACTER
-            mark = self.mark(case, kept.omitted, share._replace(max_tokens=None) if is_full else share)
+            is_full = measure.size(shown.head) > room.max_bytes - _LONG_CHARACTER
+            mark = self.mark(case, shown.omitted, share._replace(max_tokens=None) if is_full else share)
         if mark.startswith("\n\n"):
             head = head.removesuffix("\n").removesuffix("\r")
         text = f"{head}{mark}{tail}"
@@ -126,17 +126,17 @@ class _NoticeForm(NamedTuple):
 
 def _notice_form(case: Case) -> _NoticeForm:
     """Return the notice without its text. Leaves out placeholders if they would take up too much."""
-    made = replace(case.showing(_ANY_TEXT), text=_ANY_TEXT)
-    other = _other_text(case, made)
+    notice = replace(case.showing(_ANY_TEXT), text=_ANY_TEXT)
+    other = _other_text(case, notice)
     if exceeds(other, scaled(case.room, _PLACEHOLDER_SHARE)):
-        made = replace(made, is_alone=True)
-        other = _other_text(case, made)
-    return _NoticeForm(made, left_beside(case.room, other, lines=measure.count_newlines(other)))
+        notice = replace(notice, is_alone=True)
+        other = _other_text(case, notice)
+    return _NoticeForm(notice, left_beside(case.room, other, lines=measure.count_newlines(other)))
 
 
-def _other_text(case: Case, made: Notice) -> str:
+def _other_text(case: Case, notice: Notice) -> str:
     """Return the text that a model gets beside the output's own."""
-    return case.read(made)[len(_ANY_TEXT) :]
+    return case.read(notice)[len(_ANY_TEXT) :]
 
 
 def _clamped(case: Case, _omitted: Extent, _share: Limits) -> str:

@@ -66,12 +66,12 @@ class HeadAndTail:
 
 def _from(text: str, group: Group, start: int) -> Iterator[Group]:
     """Yield the lines of a group, from the last on, that do not begin before `start`."""
-    kept = [span for span in group.spans if span[0] >= start]
-    if not kept:
+    spans = [span for span in group.spans if span[0] >= start]
+    if not spans:
         return
-    is_last = text.find("\n", start, max(start, kept[-1][0] - 1)) < 0
-    is_whole = len(kept) == len(group.spans) and (group.is_open or not is_last)
-    yield group if is_whole else folding.unfollowed(text, kept)
+    is_last = text.find("\n", start, max(start, spans[-1][0] - 1)) < 0
+    is_whole = len(spans) == len(group.spans) and (group.is_open or not is_last)
+    yield group if is_whole else folding.unfollowed(text, spans)
 
 
 class _Row(NamedTuple):
@@ -103,11 +103,11 @@ class _Side:
         shown = self.cleaned.get(begin)
         if shown is None:
             shown = self.cleaned[begin] = rewritten.shown(self.text[begin:end])
-        most = max(self.budget // 2, _MIN_LINE_BYTES)
-        if measure.size(shown) <= most:
+        limit = max(self.budget // 2, _MIN_LINE_BYTES)
+        if measure.size(shown) <= limit:
             return _Row(far, shown)
         line = self.text[begin:end]
-        first, last = _parted(line, most)
+        first, last = _parted(line, limit)
         hidden = measure.size(line) - measure.size(first) - measure.size(last)
         return _Row(far, f"{sanitize(first)}… [{hidden:,} bytes of this line] …{sanitize(last)}")
 
@@ -194,9 +194,9 @@ def _line_begin(text: str, start: int, end: int, reach: int) -> int:
     return floor if _begins_line(text, floor) else text.find("\n", floor, end - 1) + 1 or end
 
 
-def _parted(line: str, most: int) -> tuple[str, str]:
-    """Return the two ends of a line that fit into `most` bytes with the marker between them."""
-    room = most - len(f"… [{len(line) * MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
+def _parted(line: str, limit: int) -> tuple[str, str]:
+    """Return the two ends of a line that fit into `limit` bytes with the marker between them."""
+    room = limit - len(f"… [{len(line) * MAX_BYTES_PER_CHARACTER:,} bytes of this line] …".encode())
     first = line[: prefix(line, max(0, room * 2 // 3))]
     rest = line[len(first) :]
     return first, rest[len(rest) - suffix(rest, max(1, room // 3)) :]

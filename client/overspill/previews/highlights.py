@@ -114,9 +114,9 @@ def _groups_of(excerpt: Excerpt, stop: int, start: int) -> tuple[list[_Group], b
 def _groups_of_diff(excerpt: Excerpt, stop: int, start: int) -> tuple[list[_Group], bool]:
     """Return the files of a diff, and what matters in lines that are not of the diff."""
     found = candidates.CandidateSearch(excerpt, stop, start).usual()
-    said = _groups([item for item in found.candidates if not diffs.quotes(item)], _Verdicts())
+    content = _groups([item for item in found.candidates if not diffs.quotes(item)], _Verdicts())
     files = [_Group(_FILE, item, item.begin, 1) for item in diffs.files(excerpt.text, stop, start)]
-    return [*said, *files], found.is_all
+    return [*content, *files], found.is_all
 
 
 def _have_reason(groups: list[_Group]) -> bool:
@@ -144,11 +144,11 @@ def _groups(found: Iterable[Candidate], verdicts: _Verdicts) -> list[_Group]:
     names = comparable([item.line[: 2 * _SHOWN_CHARS] for _, item in judged])
     for (verdict, item), name in zip(judged, names, strict=True):
         key = verdict.rule, name
-        known = groups.get(key)
+        group = groups.get(key)
         groups[key] = (
             _Group(verdict, item, item.last, item.lines)
-            if known is None
-            else known._replace(last=max(known.last, item.last), lines=known.lines + item.lines)
+            if group is None
+            else group._replace(last=max(group.last, item.last), lines=group.lines + item.lines)
         )
     return list(groups.values())
 
@@ -242,9 +242,9 @@ def _excerpt_around(line: str, place: int) -> str:
     line = line.rstrip()
     overwritten = line.rfind("\r", 0, place + 1) + 1
     line, place = line[overwritten:], place - overwritten
-    said = message(line)
-    if len(line) - len(said) > _KEPT_PREFIX_CHARS and line.endswith(said):
-        line, place = said, max(0, place - len(line) + len(said))
+    content = message(line)
+    if len(line) - len(content) > _KEPT_PREFIX_CHARS and line.endswith(content):
+        line, place = content, max(0, place - len(line) + len(content))
     if len(line) <= _SHOWN_CHARS:
         return sanitize(line).strip()
     begin = cut_after(line, max(0, min(place - _CHARS_BEFORE_WORD, len(line) - _SHOWN_CHARS)))

@@ -101,10 +101,10 @@ def error_lines(value: Any) -> list[str]:
     """
     found: Counter[str] = Counter()
     lines: dict[str, str] = {}
-    for path, said in islice(_telling(value), _MAX_TELLING):
-        key = masked(said)
+    for path, content in islice(_telling(value), _MAX_TELLING):
+        key = masked(content)
         found[key] += 1
-        lines.setdefault(key, f"at {_path(path)}: {said}")
+        lines.setdefault(key, f"at {_path(path)}: {content}")
     ordered = sorted(lines, key=lambda key: "rror" not in lines[key].lower())[:_MAX_LINES]
     least = "" if found.total() < _MAX_TELLING else "at least "
     return [
@@ -115,8 +115,8 @@ def error_lines(value: Any) -> list[str]:
 
 def _telling(value: Any) -> Iterator[tuple[Any, str]]:
     for path, item in islice(_objects(value), _MAX_OBJECTS):
-        if not _TELLING_KEYS.isdisjoint(item) and (said := _message_of(item)):
-            yield path, said
+        if not _TELLING_KEYS.isdisjoint(item) and (content := _message_of(item)):
+            yield path, content
 
 
 def _objects(value: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -171,18 +171,18 @@ def printable_key(key: str) -> str:
     return quoted(key, _MAX_KEY_CHARS)
 
 
-def quoted(value: Any, most: int) -> str:
-    """Return `value` as JSON on one line, safe to show and cut to `most` bytes."""
+def quoted(value: Any, limit: int) -> str:
+    """Return `value` as JSON on one line, safe to show and cut to `limit` bytes."""
     try:
-        text = msgspec.json.encode(value[: 4 * most] if isinstance(value, str) else value).decode()
+        text = msgspec.json.encode(value[: 4 * limit] if isinstance(value, str) else value).decode()
     except (msgspec.EncodeError, UnicodeEncodeError, RecursionError):
         text = repr(value)
-    text = sanitize(text[: 8 * most]).replace("\t", " ")
-    return cut_short(text, most)
+    text = sanitize(text[: 8 * limit]).replace("\t", " ")
+    return cut_short(text, limit)
 
 
-def cut_short(text: str, most: int) -> str:
-    """Return `text` cut to at most `most` bytes."""
-    if measure.size(text) <= most:
+def cut_short(text: str, limit: int) -> str:
+    """Return `text` cut to at most `limit` bytes."""
+    if measure.size(text) <= limit:
         return text
-    return text[: prefix(text[:most], max(0, most - len("…".encode())))] + "…"
+    return text[: prefix(text[:limit], max(0, limit - len("…".encode())))] + "…"

@@ -32,8 +32,8 @@ class JsonOutline(NamedTuple):
         """Return as many lines as fit. The shape is cut short if it would leave no room for errors."""
         if max_lines < 1 or max_bytes < _MIN_BYTES:
             return ""
-        most = max_bytes if not self.errors else max_bytes // 2
-        lines = [cut_short(self.shape, most - 1)]
+        limit = max_bytes if not self.errors else max_bytes // 2
+        lines = [cut_short(self.shape, limit - 1)]
         left = max_bytes - measure.size(lines[0]) - 1
         for line in self.errors[: max_lines - 1]:
             left -= measure.size(line) + 1

@@ -84,10 +84,10 @@ def _terse(facts: Facts, stored: StoreResult) -> Notice:
     return _notice(facts, stored.outcome, head, read_more, stored.path)
 
 
-def without_middle(made: Notice, gone: int, why: str) -> Notice:
-    """Return a notice that also says that `gone` bytes of the output's middle were never handed over."""
-    said = f"Stored without {quantities.plural(gone, 'byte')} of its middle ({for_model(why)})"
-    return replace(made, head=made.head.replace(f". {_WHOLE}", f". {said}", 1))
+def without_middle(notice: Notice, missing_bytes: int, reason: str) -> Notice:
+    """Return a notice that also says that `missing_bytes` of the output's middle were never handed over."""
+    said = f"Stored without {quantities.plural(missing_bytes, 'byte')} of its middle ({for_model(reason)})"
+    return replace(notice, head=notice.head.replace(f". {_WHOLE}", f". {said}", 1))
 
 
 def _extent(facts: Facts) -> str:

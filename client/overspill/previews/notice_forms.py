@@ -57,26 +57,26 @@ def closings(facts: Facts, stored: StoreResult) -> list[str]:
     return [closing(facts, stored), f"[overspill: {read}]", f"[overspill {facts.id}]"]
 
 
-def placeholder(made: Notice, size: int) -> str:
+def placeholder(notice: Notice, size: int) -> str:
     """Return what stands in for `size` bytes of further text of an output whose first text is the notice."""
-    where = "in the capture" if made.stored else "not stored"
-    name = f"overspill {made.id}" if made.id else "overspill"
+    where = "in the capture" if notice.stored else "not stored"
+    name = f"overspill {notice.id}" if notice.id else "overspill"
     return f"[{name}: {quantities.plural(size, 'byte')} of text, {where}]"
 
 
-def as_dict(made: Notice) -> dict[str, Any]:
+def as_dict(notice: Notice) -> dict[str, Any]:
     """Return the notice as a dict. Its `notice` comes first and has everything but the preview.
 
     `mark` is over all other fields.
     """
     fields = {
-        "notice": made.head,
-        "status": str(made.outcome),
-        "capture": made.id or None,
-        "total_bytes": made.size,
-        "total_lines": made.lines,
-        **({"read_more": made.read_more} if made.stored else {}),
-        "preview": made.preview,
+        "notice": notice.head,
+        "status": str(notice.outcome),
+        "capture": notice.id or None,
+        "total_bytes": notice.size,
+        "total_lines": notice.lines,
+        **({"read_more": notice.read_more} if notice.stored else {}),
+        "preview": notice.preview,
     }
     return {**fields, _MARK: mark_of(_written(fields))}
 

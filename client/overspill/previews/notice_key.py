@@ -31,16 +31,16 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC",
 def notice_key() -> bytes:
     """Return the 32 bytes of the secret. Raises nothing."""
     environ = os.environ
-    given = environ.get("OVERSPILL_NOTICE_KEY", "")
-    if given:
-        return _derived(given, b"notice key")
-    given = environ.get("OVERSPILL_KEY", "")
-    return _derived(given, b"service key") if given else _of_user(state_folder())
+    secret = environ.get("OVERSPILL_NOTICE_KEY", "")
+    if secret:
+        return _derived(secret, b"notice key")
+    secret = environ.get("OVERSPILL_KEY", "")
+    return _derived(secret, b"service key") if secret else _of_user(state_folder())
 
 
 @lru_cache(maxsize=16)
-def _derived(given: str, source: bytes) -> bytes:
-    return blake2b(given.encode("utf-8", "surrogateescape"), digest_size=_BYTES, person=source).digest()
+def _derived(secret: str, source: bytes) -> bytes:
+    return blake2b(secret.encode("utf-8", "surrogateescape"), digest_size=_BYTES, person=source).digest()
 
 
 @lru_cache(maxsize=16)

@@ -46,10 +46,10 @@ _FAR: Final = 60
 _LEVEL_MARK: Final = re.compile(rf"[\[(<]?{_LEVEL}[\])>]?[\s:|-]{{1,12}}(?=\S)", re.IGNORECASE)
 
 
-def without_level(said: str) -> str:
+def without_level(content: str) -> str:
     """Return a message without the log level before it."""
-    mark = _LEVEL_MARK.match(said)
-    return said[mark.end() :] if mark else said
+    mark = _LEVEL_MARK.match(content)
+    return content[mark.end() :] if mark else content
 
 
 def message(line: str) -> str:

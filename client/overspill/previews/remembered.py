@@ -30,16 +30,16 @@ class Previews:
             self._newlines = NewlineIndex(text)
         return self._newlines
 
-    def excerpt(self, body: Body, extent: Extent, least: int) -> Excerpt | None:
+    def excerpt(self, body: Body, extent: Extent, min_reach: int) -> Excerpt | None:
         """Return the same as `excerpt_of_body`. Keeps it for the next look at it, until `release`.
 
         Raises `OSError` if a file cannot be read.
         """
-        reach, kept = max(END_BYTES, least), self._excerpt
-        if kept is None or kept[0] is not body or kept[1] != reach:
+        reach, remembered = max(END_BYTES, min_reach), self._excerpt
+        if remembered is None or remembered[0] is not body or remembered[1] != reach:
             counted = self.newlines(body) if isinstance(body, str) else None
-            kept = self._excerpt = body, reach, excerpt_of_body(body, extent, reach, counted)
-        return kept[2]
+            remembered = self._excerpt = body, reach, excerpt_of_body(body, extent, reach, counted)
+        return remembered[2]
 
     def release(self) -> None:
         """Forget the excerpt, which may take megabytes."""
@@ -58,8 +58,8 @@ class Previews:
             excerpt = self.excerpt(body, extent, max_bytes * WINDOW)
             if excerpt is None:
                 description = describe_binary(body, content_type)
-                made = "" if exceeds(description, Limits(max_bytes, max_lines)) else description
+                text = "" if exceeds(description, Limits(max_bytes, max_lines)) else description
             else:
-                made = preview_of(excerpt, max_bytes, max_lines, has_failed=has_failed)
-            found = self._made[shown, has_failed] = body, made
+                text = preview_of(excerpt, max_bytes, max_lines, has_failed=has_failed)
+            found = self._made[shown, has_failed] = body, text
         return found[1]

@@ -39,8 +39,8 @@ class SearchSet:
 def _compiled(patterns: Iterable[bytes]) -> re2.Set:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
-    made = re2.Set.SearchSet(options)
+    search_set = re2.Set.SearchSet(options)
     for pattern in patterns:
-        made.Add(pattern)
-    made.Compile()
-    return made
+        search_set.Add(pattern)
+    search_set.Compile()
+    return search_set

@@ -64,14 +64,14 @@ class Marked:
         """Return a notice with the marks around it, a terse one if there is little room."""
         is_terse = self.is_terse or case.shown.max_bytes < _SMALL_PREVIEW
         shares = _PREVIEW_SHARES[-1:] if case.facts.is_known else _PREVIEW_SHARES
-        made = self._made(case, shares[0], is_terse=is_terse)
-        if case.fits(made):
-            return made
+        notice = self._made(case, shares[0], is_terse=is_terse)
+        if case.fits(notice):
+            return notice
         for share in shares:
-            made = self._made(case, share, is_terse=True)
-            if case.fits(made):
+            notice = self._made(case, share, is_terse=True)
+            if case.fits(notice):
                 break
-        return made
+        return notice
 
     def _made(self, case: Case, share: float, *, is_terse: bool) -> Notice:
         """Return the notice with this share of its preview."""
@@ -100,9 +100,9 @@ class Marked:
             return case.description()
         room = left_beside(case.shown, f"\n{_gap(case.extent)}", lines=1)
         strategy = case.strategy._replace(spare=max(case.strategy.spare, _LINE_SPARE))
-        kept = cut.cut(found, scaled(room, strategy.share), strategy, sanitize)
-        between = "" if not kept.head or kept.head.endswith("\n") else "\n"
-        text = f"{sanitize(kept.head)}{between}{_gap(kept.omitted)}{sanitize(kept.tail)}"
+        shown = cut.cut(found, scaled(room, strategy.share), strategy, sanitize)
+        between = "" if not shown.head or shown.head.endswith("\n") else "\n"
+        text = f"{sanitize(shown.head)}{between}{_gap(shown.omitted)}{sanitize(shown.tail)}"
         return "" if exceeds(text, case.shown) else text
 
 

@@ -42,13 +42,13 @@ def _belonging(text: str, item: Candidate, within: tuple[int, int]) -> Iterator[
     """Yield lines after and before that are indented deeper: they say where or what."""
     depth = _depth(message(item.line))
     for line in islice(_after(text, item, within[1]), _FEW):
-        said = _said(text, line)
-        if _is_blank(said) or _depth(said) < max(depth, 1):
+        content = _content(text, line)
+        if _is_blank(content) or _depth(content) < max(depth, 1):
             break
         yield line
     for line in islice(_before(text, item, within[0]), _FEW):
-        said = _said(text, line)
-        if _is_blank(said) or _depth(said) <= depth:
+        content = _content(text, line)
+        if _is_blank(content) or _depth(content) <= depth:
             break
         yield line
 
@@ -57,7 +57,7 @@ def _not_blank(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
     """Yield the lines that are not blank, until there is a long gap."""
     blanks = 0
     for line in lines:
-        if _is_blank(_said(text, line)):
+        if _is_blank(_content(text, line)):
             blanks += 1
             if blanks > _MAX_BLANK:
                 return
@@ -65,13 +65,13 @@ def _not_blank(text: str, lines: Iterator[NearbyLine]) -> Iterator[NearbyLine]:
             yield line
 
 
-def _said(text: str, line: NearbyLine) -> str:
+def _content(text: str, line: NearbyLine) -> str:
     return message(text[line[1] : line[2]])
 
 
-def _is_blank(said: str) -> bool:
+def _is_blank(content: str) -> bool:
     """Return whether a message says nothing. A drawn rule says nothing."""
-    return not said.strip(_DRAWN)
+    return not content.strip(_DRAWN)
 
 
 def _after(text: str, item: Candidate, ceiling: int) -> Iterator[NearbyLine]:
@@ -96,6 +96,6 @@ def _before(text: str, item: Candidate, floor: int) -> Iterator[NearbyLine]:
         end = begin
 
 
-def _depth(said: str) -> int:
+def _depth(content: str) -> int:
     """Return how far a message is indented. Marks of test runners and compilers before it count as blanks."""
-    return len(said) - len(said.lstrip(" \t|>E"))
+    return len(content) - len(content.lstrip(" \t|>E"))

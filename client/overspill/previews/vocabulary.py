@@ -72,18 +72,18 @@ _TRACED: Final = re.compile(r"^(?:\+{1,4} ?[\w'\[/.]|\$ \S)|^\s*(?:-{1,2}[a-z]|/
 
 def judge(lines: Sequence[str]) -> list[LineVerdict | None]:
     """Return how much each line matters; None for a line that does not say that something went wrong."""
-    said = [message(line) for line in lines]
-    undenied = [_without_denials(each) for each in said]
+    content = [message(line) for line in lines]
+    undenied = [_without_denials(each) for each in content]
     words = _RuleWords.among("\n".join(undenied))
-    return [_judged(*each, words) for each in zip(lines, said, undenied, strict=True)]
+    return [_judged(*each, words) for each in zip(lines, content, undenied, strict=True)]
 
 
-def _judged(line: str, said: str, undenied: str, words: _RuleWords) -> LineVerdict | None:
+def _judged(line: str, content: str, undenied: str, words: _RuleWords) -> LineVerdict | None:
     found = _by_rule(undenied, line, words)
     bare = without_level(undenied)
     if bare != undenied and (found is None or found.weight < MARKED):
         found = max(found, _by_rule(bare, line, words), key=lambda one: one.weight if one else 0)
-    if found is None and said != line:
+    if found is None and content != line:
         whole = _without_denials(line.strip())
         found = _by_rule(whole, line, _RuleWords.among(whole))
     return found
@@ -107,14 +107,14 @@ class _RuleWords(NamedTuple):
         exact, lower = (_words(is_exact=is_exact) for is_exact in (True, False))
         return cls(*([pair for word in found for pair in words.get(word, ())] for words in (exact, lower)))
 
-    def rules(self, said: str, lower: str) -> tuple[int, ...]:
+    def rules(self, content: str, lower: str) -> tuple[int, ...]:
         """Return the numbers of the rules of which a line has a word, the first rule first."""
         numbers = 0
         for word, its_numbers in self.lower:
             if word in lower:
                 numbers |= its_numbers
         for word, its_numbers in self.exact:
-            if word in said:
+            if word in content:
                 numbers |= its_numbers
         return members(numbers)
 
@@ -137,31 +137,31 @@ def _words(*, is_exact: bool) -> dict[bytes, list[tuple[str, int]]]:
     return words
 
 
-def _by_rule(said: str, line: str, words: _RuleWords) -> LineVerdict | None:
+def _by_rule(content: str, line: str, words: _RuleWords) -> LineVerdict | None:
     """Return the verdict of the first rule that the message meets; None if it says that all is well."""
-    lower = said.lower()
-    numbers = words.rules(said, lower)
-    if not numbers or (_has(said, _PASSED) and _PASSING.search(said)):
+    lower = content.lower()
+    numbers = words.rules(content, lower)
+    if not numbers or (_has(content, _PASSED) and _PASSING.search(content)):
         return None
     for number in numbers:
         rule = RULES[number]
-        if rule.is_met(said, lower):
-            return LineVerdict(_weighed(rule, said, line), number, rule.role)
+        if rule.is_met(content, lower):
+            return LineVerdict(_weighed(rule, content, line), number, rule.role)
     return None
 
 
-def _without_denials(said: str) -> str:
-    lower = said.lower()
-    if not _has(lower, _DENIALS) or not _has(lower, _DENIED) or len(lower) != len(said):
-        return said
+def _without_denials(content: str) -> str:
+    lower = content.lower()
+    if not _has(lower, _DENIALS) or not _has(lower, _DENIED) or len(lower) != len(content):
+        return content
     for denial in reversed(list(_HARMLESS.finditer(lower))):
         begin, end = denial.span()
-        said = said[:begin] + said[end:]
-    return said
+        content = content[:begin] + content[end:]
+    return content
 
 
-def _weighed(rule: Rule, said: str, line: str) -> float:
-    if _TRACED.match(said):
+def _weighed(rule: Rule, content: str, line: str) -> float:
+    if _TRACED.match(content):
         return min(rule.weight, HINT)
     if not _is_calm(line):
         return rule.weight

@@ -133,17 +133,17 @@ class ChunkStream:
             self._capture(self._held)
         return []
 
-    def end(self, why: str = "") -> list[Any]:
-        """Return the held chunks at the end of the stream. `why` says why it ended early, if it did."""
+    def end(self, reason: str = "") -> list[Any]:
+        """Return the held chunks at the end of the stream. `reason` says why it ended early, if it did."""
         with self._lock:
             if self._records is not None:
-                return self._passable(self._end_of_records(self._records, why))
+                return self._passable(self._end_of_records(self._records, reason))
             held, self._held = self._held, None
             if held is not None and not held.fits():
                 self._capture(held)
                 held = None
-            if self._buffer is not None and why:
-                self._buffer.add_remark(why)
+            if self._buffer is not None and reason:
+                self._buffer.add_remark(reason)
             return [] if held is None else self._passable(held.chunks)
 
     def shape(self) -> StreamShape | None:
@@ -172,20 +172,20 @@ class ChunkStream:
         """The media type of the chunks so far."""
         return self._type.media_type() if self._records is None else NDJSON_TYPE
 
-    def read(self, offset: int, most: int) -> bytes:
-        """Return up to `most` captured bytes from `offset` on; nothing if all are read.
+    def read(self, offset: int, limit: int) -> bytes:
+        """Return up to `limit` captured bytes from `offset` on; nothing if all are read.
 
         For another thread than that which takes chunks, during the stream and after it. Raises `OSError`.
         """
         with self._lock:
             if self._body is not None:
-                return encoding.part(self._body, offset, most)
+                return encoding.part(self._body, offset, limit)
             if self._buffer is None or self.is_over:
                 return b""
-            found = self._buffer.read(offset, most)
+            found = self._buffer.read(offset, limit)
             if not found:
                 self._buffer.settle()
-                found = self._buffer.read(offset, most)
+                found = self._buffer.read(offset, limit)
             return found
 
     def close(self) -> None:
@@ -215,11 +215,11 @@ class ChunkStream:
             records.add_remark(f"no more of the stream is kept: {error}", is_end=True)
         return passing
 
-    def _end_of_records(self, records: Records, why: str) -> list[Any]:
+    def _end_of_records(self, records: Records, reason: str) -> list[Any]:
         if records.fits():
             return records.waiting or []
-        if why:
-            records.add_remark(why)
+        if reason:
+            records.add_remark(reason)
         return []
 
     def _capture(self, held: HeldChunks) -> None:

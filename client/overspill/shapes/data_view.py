@@ -66,14 +66,14 @@ def size_of(value: Any, found: PlainStats | None = None) -> int:
     return view(value).size
 
 
-def view(value: Any, most: int = UNLIMITED) -> DataView:
-    """Return the view of `value` that a model gets, up to a little more than `most` bytes."""
-    frame = _plain_frame(value, most)
+def view(value: Any, limit: int = UNLIMITED) -> DataView:
+    """Return the view of `value` that a model gets, up to a little more than `limit` bytes."""
+    frame = _plain_frame(value, limit)
     if frame is not None:
-        return DataView([], frame, is_over=len(frame) > most + _UNCOUNTED_FRAME_BYTES)
+        return DataView([], frame, is_over=len(frame) > limit + _UNCOUNTED_FRAME_BYTES)
     texts: list[str] = []
     pieces: list[str] = []
-    room, values = most + _UNCOUNTED_FRAME_BYTES, MAX_VALUES
+    room, values = limit + _UNCOUNTED_FRAME_BYTES, MAX_VALUES
     for piece in json_pieces(value):
         (texts if len(piece) >= LONG_TEXT_CHARS else pieces).append(piece)
         room -= len(piece)
@@ -83,13 +83,13 @@ def view(value: Any, most: int = UNLIMITED) -> DataView:
     return DataView(texts, "".join(pieces), is_over=False)
 
 
-def _plain_frame(value: Any, most: int) -> str | None:
+def _plain_frame(value: Any, limit: int) -> str | None:
     """Return the JSON of plain data without long texts, which msgspec encodes at once; None for other data.
 
     Each value has a byte at least, so data with too many values is not looked at to its end.
     """
-    most_values = min(most + _UNCOUNTED_FRAME_BYTES, MAX_VALUES)
-    if not is_plain_container(value) or plain_stats_without_long_texts(value, most_values) is None:
+    max_values = min(limit + _UNCOUNTED_FRAME_BYTES, MAX_VALUES)
+    if not is_plain_container(value) or plain_stats_without_long_texts(value, max_values) is None:
         return None
     try:
         return msgspec.json.encode(value).decode()
@@ -97,9 +97,9 @@ def _plain_frame(value: Any, most: int) -> str | None:
         return None
 
 
-def plain_stats_without_long_texts(value: Any, most: int) -> PlainStats | None:
-    """Return the stats of plain data of up to `most` values without long texts; None for other data."""
-    found = plain_stats(value, most)
+def plain_stats_without_long_texts(value: Any, limit: int) -> PlainStats | None:
+    """Return the stats of plain data of up to `limit` values without long texts; None for other data."""
+    found = plain_stats(value, limit)
     if found is None or found.longest >= LONG_TEXT_CHARS or found.chars > _MAX_ENCODED_CHARS:
         return None
     return found
@@ -129,18 +129,18 @@ class Weight(NamedTuple):
     lines: int
 
 
-def weight_within(value: Any, most: int) -> Weight:
-    """Return the weight of `value`. Above `most` bytes, return some size above that, and the lines so far."""
+def weight_within(value: Any, limit: int) -> Weight:
+    """Return the weight of `value`. Above `limit` bytes, return a size above that, and the lines so far."""
     if type(value) is str and len(value) >= LONG_TEXT_CHARS and value.isascii():
         return Weight(len(value) + 2, measure.count_lines(value))
-    found = view(value, most)
-    size = max(most + 1, found.size) if found.is_over else found.size
+    found = view(value, limit)
+    size = max(limit + 1, found.size) if found.is_over else found.size
     return Weight(size, sum(map(measure.count_lines, found.texts)))
 
 
-def size_within(value: Any, most: int) -> int:
-    """Return the bytes of `value`, or a number above `most`."""
-    return weight_within(value, most).size
+def size_within(value: Any, limit: int) -> int:
+    """Return the bytes of `value`, or a number above `limit`."""
+    return weight_within(value, limit).size
 
 
 def parts_to_cut(value: Any) -> list[tuple[Any, Any]] | None:

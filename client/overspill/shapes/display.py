@@ -86,21 +86,21 @@ class _Parts:
         if isinstance(value, Mapping):
             return self._mapping(value, above)
         if isinstance(value, (list, tuple)):
-            most = max(0, self._left) + 1
-            items = [self.shown(item, above) for item in value[:most]]
-            items += [f"[{len(value) - most:,} more not shown]"] if len(value) > most else []
+            limit = max(0, self._left) + 1
+            items = [self.shown(item, above) for item in value[:limit]]
+            items += [f"[{len(value) - limit:,} more not shown]"] if len(value) > limit else []
             return value if _are_same(items, value) else items
         return self._object(value, above)
 
     def _mapping(self, value: Mapping[Any, Any], above: tuple[int, ...]) -> Mapping[Any, Any]:
         shown: dict[Any, Any] = {}
-        most = max(0, self._left) + 1
-        for name, item in islice(value.items(), most):
+        limit = max(0, self._left) + 1
+        for name, item in islice(value.items(), limit):
             known = media.data_for_display(value, name, item)
             clean_name = _single(name) if isinstance(name, str) else name
             shown[clean_name] = self.shown(item, above) if known is None else known
-        if len(value) > most:
-            shown["…"] = f"[{len(value) - most:,} more not shown]"
+        if len(value) > limit:
+            shown["…"] = f"[{len(value) - limit:,} more not shown]"
         return value if _are_same([*shown, *shown.values()], [*value, *value.values()]) else shown
 
     def _object(self, value: Any, above: tuple[int, ...]) -> Any:

@@ -223,11 +223,11 @@ class Envelope(Shape):
         return [part for part in self.parts if part.path not in mirrored]
 
 
-def measured_texts(value: Any, most: int) -> list[str] | None:
-    """Return what is measured of a part, a text or the texts and frame of data; None above `most` bytes."""
+def measured_texts(value: Any, limit: int) -> list[str] | None:
+    """Return what is measured of a part, a text or the texts and frame of data; None above `limit` bytes."""
     if isinstance(value, str):
         return [str.__str__(value)]
-    found = data_view.view(value, most)
+    found = data_view.view(value, limit)
     return None if found.is_over else found.measured
 
 
@@ -245,8 +245,8 @@ def joined(texts: list[str]) -> str:
     """Join texts, each of which begins a line of its own."""
     if len(texts) <= 1:
         return texts[0] if texts else ""
-    *most, last = texts
-    return "".join([*(text if text.endswith("\n") else f"{text}\n" for text in most), last])
+    *others, last = texts
+    return "".join([*(text if text.endswith("\n") else f"{text}\n" for text in others), last])
 
 
 def _surely_fits(stats: PlainStats | None, limits: Limits) -> bool:

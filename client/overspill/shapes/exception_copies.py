@@ -25,9 +25,9 @@ def copy_with_message(error: Exception, message: str, members: list[Exception] |
     """
     for make in (_of_same_class, _of_derived_class, _validation_error):
         try:
-            made = make(error, message, members)
-            if made is not None and message in str(made) and len(str(made)) < 2 * len(message) + 200:
-                return _with_context(made, error)
+            copied = make(error, message, members)
+            if copied is not None and message in str(copied) and len(str(copied)) < 2 * len(message) + 200:
+                return _with_context(copied, error)
         except Exception:  # noqa: BLE001, S112  (foreign classes: the next one may work)
             continue
     return error
@@ -38,10 +38,10 @@ def _of_same_class(error: Exception, message: str, members: list[Exception] | No
     is_own = members is None and str(error) == message
     if not is_own and (members is not None or len(error.args) != 1 or not isinstance(error.args[0], str)):
         return None
-    made = _instance(error, type(error), error.args)
+    copied = _instance(error, type(error), error.args)
     if not is_own:
-        made.args = (message,)
-    return made if str(made) == message else None
+        copied.args = (message,)
+    return copied if str(copied) == message else None
 
 
 def _of_derived_class(error: Exception, message: str, members: list[Exception] | None) -> Exception | None:
@@ -67,33 +67,33 @@ def _validation_error(error: Exception, message: str, _: list[Exception] | None)
         return None
     instead = core.PydanticCustomError("overspill", "{notice}", {"notice": message})
     line = {"type": instead, "loc": (), "input": None}
-    made: Exception = core.ValidationError.from_exception_data(error.title, [line])
-    return made
+    copied: Exception = core.ValidationError.from_exception_data(error.title, [line])
+    return copied
 
 
 def _instance(error: Exception, kind: type[Exception], args: tuple[Any, ...]) -> Exception:
     """Make an instance with the constructor of the nearest built-in class, and copy the attributes."""
     built_in = next(base for base in type(error).__mro__ if not base.__flags__ & _HEAP_TYPE)
-    made: Exception = built_in.__new__(kind, *args)
-    vars(built_in).get("__init__", BaseException.__init__)(made, *args)
+    copied: Exception = built_in.__new__(kind, *args)
+    vars(built_in).get("__init__", BaseException.__init__)(copied, *args)
     for base in type(error).__mro__[:-1]:
         for name, member in vars(base).items():
             if isinstance(member, _DESCRIPTORS) and name not in _NOT_COPIED:
-                _copy_member(error, made, name)
-    made.__dict__.update(error.__dict__)
-    return made
+                _copy_member(error, copied, name)
+    copied.__dict__.update(error.__dict__)
+    return copied
 
 
-def _copy_member(error: Exception, made: Exception, name: str) -> None:
+def _copy_member(error: Exception, copied: Exception, name: str) -> None:
     with suppress(AttributeError, TypeError):  # not set, or not to be set
         value = getattr(error, name)
-        if getattr(made, name, _UNSET) is not value:  # an OSError prints a filename that was set to None
-            setattr(made, name, value)
+        if getattr(copied, name, _UNSET) is not value:  # an OSError prints a filename that was set to None
+            setattr(copied, name, value)
 
 
-def _with_context(made: Exception, error: Exception) -> Exception:
-    made.__traceback__ = error.__traceback__
-    made.__cause__ = error.__cause__
-    made.__context__ = error.__context__
-    made.__suppress_context__ = error.__suppress_context__
-    return made
+def _with_context(copied: Exception, error: Exception) -> Exception:
+    copied.__traceback__ = error.__traceback__
+    copied.__cause__ = error.__cause__
+    copied.__context__ = error.__context__
+    copied.__suppress_context__ = error.__suppress_context__
+    return copied

@@ -207,8 +207,8 @@ def _replace_copies(made: Exception, message: str, text: str) -> None:
             made.__dict__[name] = text
 
 
-def _keep_short_notes(made: Exception, notes: list[str], most: int) -> None:
+def _keep_short_notes(made: Exception, notes: list[str], limit: int) -> None:
     made.__dict__.pop("__notes__", None)
-    if sum(map(len, notes)) <= most:
+    if sum(map(len, notes)) <= limit:
         for note in notes:
             made.add_note(note)

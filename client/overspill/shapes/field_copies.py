@@ -181,8 +181,8 @@ def _emptied_and_filled(value: Any, items: list[Any]) -> Any:
 
 
 def _first_that_works(attempts: tuple[Callable[[Any, Any], Any], ...], *args: Any) -> Any:
-    *most, last = attempts
-    for attempt in most:
+    *others, last = attempts
+    for attempt in others:
         try:
             return attempt(*args)
         except Exception:  # noqa: BLE001, S112  (a foreign constructor or setter: the next one may work)

@@ -98,15 +98,15 @@ def has_long_names(names: Iterable[Any]) -> bool:
     return False
 
 
-def parts_of(value: Any, most: int) -> list[tuple[Any, Any]] | None:
+def parts_of(value: Any, limit: int) -> list[tuple[Any, Any]] | None:
     """Return the parts of a container or record as pairs of step and part.
 
-    None for single values, and for more than `most` parts. Raises whatever the value's own methods raise.
+    None for single values, and for more than `limit` parts. Raises whatever the value's own methods raise.
     """
     if is_a(value, Mapping):
-        return None if len(value) > most else [(key, value[key]) for key in islice(value, most)]
+        return None if len(value) > limit else [(key, value[key]) for key in islice(value, limit)]
     if is_sequence(value):
-        return None if len(value) > most else list(enumerate(islice(value, most)))
+        return None if len(value) > limit else list(enumerate(islice(value, limit)))
     names = names_of(value)
     if names is None or is_a(value, type):
         return None

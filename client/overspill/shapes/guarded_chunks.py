@@ -62,7 +62,7 @@ def guarded_chunks(
     settle: Callable[[StreamShape], Any],
 ) -> Generator[Any, None, Any]:
     """Yield the chunks of `source` that pass `stream`, and at the end what `settle` makes of a long one."""
-    why, failure, returned = "", None, None
+    reason, failure, returned = "", None, None
     try:
         while not stream.is_over:
             try:
@@ -71,10 +71,10 @@ def guarded_chunks(
                 returned = stop.value
                 break
             except Exception as error:  # noqa: BLE001  (it is raised again behind what came before)
-                failure, why = error, _failed(error)
+                failure, reason = error, _failed(error)
                 break
             yield from stream.take(chunk)
-        yield from stream.end(why)
+        yield from stream.end(reason)
         shape = stream.shape()
         if shape is not None:
             yield from shape.items(settle(shape))
@@ -93,7 +93,7 @@ async def guarded_chunks_async(
     run: Run,
 ) -> AsyncGenerator[Any, None]:
     """Do the same as `guarded_chunks`. What may block is done by `run(work, *args)`, in batches."""
-    why, failure = "", None
+    reason, failure = "", None
     batch = _ChunkBatch(stream, run)
     try:
         while not stream.is_over:
@@ -102,11 +102,11 @@ async def guarded_chunks_async(
             except StopAsyncIteration:
                 break
             except Exception as error:  # noqa: BLE001  (as above)
-                failure, why = error, _failed(error)
+                failure, reason = error, _failed(error)
                 break
             for passed in await batch.take(chunk):
                 yield passed
-        for held in [*(await batch.flush()), *(await run(stream.end, why))]:
+        for held in [*(await batch.flush()), *(await run(stream.end, reason))]:
             yield held
         shape = await run(stream.shape)
         if shape is not None:

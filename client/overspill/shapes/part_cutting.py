@@ -37,8 +37,8 @@ def chosen_parts(part: Part, room: Limits) -> tuple[list[Part], Weight]:
     """Return the parts to cut of a part that is too large, and the weight of everything else in it."""
     if isinstance(part.value, str):
         return [part], Weight(0, 0)
-    most = room.max_bytes if room.max_chars is None else room.max_chars
-    found = heaviest_parts(part.value, Weight(most, room.max_lines))
+    limit = room.max_bytes if room.max_chars is None else room.max_chars
+    found = heaviest_parts(part.value, Weight(limit, room.max_lines))
     if found.rest.size > _KEPT_DATA_BYTES and not all(is_text(each.value) for each in found.parts):
         found = heaviest_parts(part.value, Weight(_KEPT_DATA_BYTES, room.max_lines))
     rest = found.rest._replace(size=found.rest.size + _QUOTE_BYTES * len(found.parts))

@@ -92,10 +92,10 @@ class Records:
             return True
         return not exceeds("\n".join(self._texts), self._limits._replace(max_lines=UNLIMITED))
 
-    def add_remark(self, why: str, *, is_end: bool = False) -> None:
+    def add_remark(self, reason: str, *, is_end: bool = False) -> None:
         """Add a line that says why there are no more. With `is_end`, the stream does not fit."""
         self._is_ended = self._is_ended or is_end
-        self.buffer.add_line(compact_json({_REMARK_KEY: why}))
+        self.buffer.add_line(compact_json({_REMARK_KEY: reason}))
 
     def remaining(self) -> Limits:
         """Return what the records that passed leave of the limits for a notice."""

@@ -53,8 +53,8 @@ class _Shortener:
         self._text = text
         self._name = name
 
-    def short(self, value: Any, depth: int, kept: int = _KEPT_BYTES) -> Any:
-        """Return a short copy with the notice in it, and with `kept` bytes of first items."""
+    def short(self, value: Any, depth: int, budget: int = _KEPT_BYTES) -> Any:
+        """Return a short copy with the notice in it, and with `budget` bytes of first items."""
         value = as_data(value)
         if is_a(value, (str, bytes, bytearray, memoryview)):
             return with_text(value, self._text)
@@ -62,12 +62,12 @@ class _Shortener:
             return self._emptied(value)
         if is_a(value, Mapping):
             if len(value) > _MAX_RECORD_FIELDS or has_long_names(value):
-                return self._short_mapping(value, depth, kept)
+                return self._short_mapping(value, depth, budget)
             return (
                 self._short_record(value, depth) if value else with_entries(value, {ENTRY_NAME: self._text})
             )
         if is_sequence(value):
-            return self._short_list(value, depth, kept)
+            return self._short_list(value, depth, budget)
         if names_of(value) is not None:
             return self._short_record(value, depth)
         raise Unchangeable(type(value).__name__)
@@ -81,10 +81,10 @@ class _Shortener:
             return with_items(value, [] if is_omitted else [self._text])
         raise Unchangeable(type(value).__name__)
 
-    def _short_list(self, value: Any, depth: int, kept: int) -> Any:
+    def _short_list(self, value: Any, depth: int, budget: int) -> Any:
         if _has_set_fields(value) or (depth and len(value) <= _MAX_TUPLE_ITEMS):
             return self._short_items(value, depth)
-        first, following = _first(value, kept)
+        first, following = _first(value, budget)
         if is_a(value, ItemsView):
             item: Any = (ENTRY_NAME, self._text)
         else:
@@ -101,11 +101,11 @@ class _Shortener:
             value, [self._part(items[at], depth, is_notice=at == chosen) for at in range(len(items))]
         )
 
-    def _short_mapping(self, value: Mapping[Any, Any], depth: int, kept: int) -> Any:
+    def _short_mapping(self, value: Mapping[Any, Any], depth: int, budget: int) -> Any:
         entries: dict[Any, Any] = {}
         for key in value:
-            kept -= size_within(value[key], kept) + len(str(key))
-            if kept < 0:
+            budget -= size_within(value[key], budget) + len(str(key))
+            if budget < 0:
                 break
             entries[key] = value[key]
         following = next(islice((value[key] for key in value), len(entries), None), None)
@@ -195,8 +195,8 @@ def _first(items: Any, room: int) -> tuple[list[Any], Any]:
 
 def _longest(fields: dict[Any, Any]) -> Any:
     """Return the step of the largest part that can hold a notice, rather no id; None if there is none."""
-    most = _COMPARED_BYTES if len(fields) > 1 else 0  # a single part only has to have some room
-    sizes = {step: _room(part, most) for step, part in fields.items()}
+    limit = _COMPARED_BYTES if len(fields) > 1 else 0  # a single part only has to have some room
+    sizes = {step: _room(part, limit) for step, part in fields.items()}
     others = {
         step: size for step, size in sizes.items() if size and not (is_a(step, str) and step in ID_FIELDS)
     }
@@ -205,7 +205,7 @@ def _longest(fields: dict[Any, Any]) -> Any:
     return chosen if chosen is not None and sizes[chosen] else None
 
 
-def _room(part: Any, most: int) -> int:
+def _room(part: Any, limit: int) -> int:
     if part is None or is_a(part, (bool, int, float)):
         return 0
-    return _TEXT_FACTOR * len(part) if is_text(part) else min(_COMPARED_BYTES, size_within(part, most))
+    return _TEXT_FACTOR * len(part) if is_text(part) else min(_COMPARED_BYTES, size_within(part, limit))

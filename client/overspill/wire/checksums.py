@@ -23,10 +23,10 @@ def encode_crc32c(*pieces: bytes) -> str:
 
 def is_crc32c(field: str, data: bytes) -> bool:
     """Return whether the field has the checksum of these bytes. Raises `ValueError` if it has none."""
-    told = digest_in(field, "crc32c", _BYTES)
-    if told is None:
+    checksum = digest_in(field, "crc32c", _BYTES)
+    if checksum is None:
         raise ValueError("Content-Digest needs the form crc32c=:BASE64: with a checksum of 4 bytes")
-    return told == _checksum(data)
+    return checksum == _checksum(data)
 
 
 def _checksum(*pieces: bytes) -> bytes:

@@ -38,23 +38,23 @@ class CohortTally:
     def drain(self) -> list[CohortCount]:
         """Return what was counted, and begin at nothing."""
         with self._lock:
-            taken, self._sums = self._sums, {}
+            sums_taken, self._sums = self._sums, {}
         return [
             CohortCount(
                 experiment=cohort.experiment, arm=cohort.arm, group=cohort.group, sums=CohortSums(**sums)
             )
-            for cohort, sums in taken.items()
+            for cohort, sums in sums_taken.items()
         ]
 
 
 class MetSessions:
-    """The sessions of this process that were counted, the latest `most` of them, for any thread.
+    """The sessions of this process that were counted, the latest `limit` of them, for any thread.
 
     A forked child knows those of its parent: they are counted.
     """
 
-    def __init__(self, most: int = _MAX_SESSIONS) -> None:
-        self._met: Latest[tuple[str, str | int], None] = Latest(most)
+    def __init__(self, limit: int = _MAX_SESSIONS) -> None:
+        self._met: Latest[tuple[str, str | int], None] = Latest(limit)
         forks.register(self)
         self.reset_after_fork()
 

@@ -223,9 +223,9 @@ class InlineSizes:
         self._most = 0
 
     def _drain_sizes(self) -> list[int]:
-        taken: list[int] = []
+        sizes: list[int] = []
         try:
             while True:
-                taken.append(self._sizes.popleft())
+                sizes.append(self._sizes.popleft())
         except IndexError:
-            return taken
+            return sizes
