@@ -75,11 +75,13 @@ class Peer:
 
 @contextmanager
 def proxied(
-    url: str, *options: str, server: tuple[str, ...] = (), remote: str | None = None
+    url: str, *options: str, server: tuple[str, ...] = (), remote: str | None = None, policy: str = ""
 ) -> Iterator[Peer]:
     before = ["--", *SERVER, *server] if remote is None else ["--url", remote]
     words = ["mcp-proxy", *options, *before]
     environment = {**clean_environment(), "OVERSPILL_URL": url, "OVERSPILL_SPOOL": "off"}
+    if policy:
+        environment["OVERSPILL_POLICY"] = policy
     with OVERSPILL.piped(words, environment, seconds=SECONDS) as piped:
         yield Peer(piped)
 
@@ -147,12 +149,20 @@ def test_a_line_of_20_megabytes_of_log_is_found_through_the_handle(peer: Peer) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the most memory that a process had")
-def test_a_long_line_takes_less_than_four_times_its_size_of_memory(peer: Peer) -> None:
-    peer.call("long")
-    before = peak_kilobytes(peer.process.pid)
-    peer.call("long", megabytes=40)
+def test_a_long_line_takes_less_than_four_times_its_size_of_memory(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("version = 1\nwait = 60\n")  # else the output is cut if the service is busy
+    with proxied(service.url, policy=str(policy)) as peer:
+        peer.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={})
+        peer.call("long")
+        before = peak_kilobytes(peer.process.pid)
+        stored = peer.call("long", megabytes=40)
+        peak = peak_kilobytes(peer.process.pid)
 
-    assert peak_kilobytes(peer.process.pid) - before < 4 * 40_000
+    assert stored["_meta"]["overspill"]["outcome"] == "captured"
+    assert peak - before < 4 * 40_000
 
 
 def peak_kilobytes(process: int) -> int:
