@@ -57,6 +57,7 @@ _MAX_ADDRESS_CHARS: Final = 4_096
 _MEDIA_TYPES: Final = (types.OTHER_BLOCKS.keys() | types.OTHER_KINDS) - {
     *("resource_link", "search_result", "tool_reference", "refusal"),
 }
+_TEXT_BLOCK: Final = frozenset({"type", "text"})
 _PLAIN: Final = frozenset({dict, list, tuple})
 _Tree: TypeAlias = dict[Any, "_Tree"]
 """The steps of paths. Where a path ends, there is nothing below."""
@@ -64,6 +65,8 @@ _Tree: TypeAlias = dict[Any, "_Tree"]
 
 def with_long_fields(result: Any, parts: list[Part], sender: Sender) -> list[Part] | None:
     """Return `parts` and the long fields of `result` beside them; None if there is too much in short ones."""
+    if _are_bare_texts(result):
+        return parts
     stats = plain_stats(result, _FEW_VALUES) if is_plain_container(result) else None
     texts = sum(len(part.value) for part in parts if type(part.value) is str)
     if stats is not None and stats.chars - texts <= _LONG_BYTES:
@@ -81,6 +84,14 @@ def with_long_fields(result: Any, parts: list[Part], sender: Sender) -> list[Par
         if beside > _MAX_BESIDE:
             return None
     return found
+
+
+def _are_bare_texts(result: Any) -> bool:
+    """Return whether content blocks have a text and nothing else, as nearly all have."""
+    return type(result) is list and all(
+        type(block) is dict and block.keys() == _TEXT_BLOCK and block["type"] in types.TEXT_BLOCKS
+        for block in result
+    )
 
 
 def _add(tree: _Tree, path: FieldPath) -> None:
