@@ -57,7 +57,7 @@ def usage_errors(*kinds: type[Exception], before: str = "") -> Iterator[None]:
 def require_yes(question: str, consequence: str, *, otherwise: str) -> None:
     """Ask the person at the terminal. Raises `CommandFailure`, which says `otherwise`, unless they say yes.
 
-    It is also raised if standard input is no terminal: then `what` needs --yes.
+    It is also raised if standard input is no terminal: then `consequence` needs --yes.
     """
     if sys.stdin is None or not sys.stdin.isatty():
         raise CommandFailure(f"{consequence} needs --yes if standard input is not a terminal", ExitCode.USAGE)

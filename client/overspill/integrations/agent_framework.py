@@ -81,7 +81,7 @@ class OverspillProvider(ContextProvider):
     def _calls(self, messages: Sequence[Message], reading_names: set[str], session: str) -> _CallOf:
         """Return what gives the call of a result in these messages.
 
-        `own` are the names of the reading tools that the agent has.
+        `reading_names` are the names of the reading tools that the agent has.
         """
         contents = [each for message in messages for each in message.contents]
         names = {each.call_id: each.name or "" for each in contents if each.type == "function_call"}

@@ -205,7 +205,7 @@ class _ReadingTool(BaseTool[_Arguments, dict[str, Any]]):
 
 
 class _ReadingWorkbench(StaticWorkbench):
-    """The reading tools, but for those whose names are `taken`."""
+    """The reading tools, except those with `names_taken`."""
 
     def __init__(self, adapter: Adapter, names_taken: set[str]) -> None:
         super().__init__(

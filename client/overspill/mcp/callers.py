@@ -32,7 +32,7 @@ class Callers:
     def refusal(self, token: str, client: tuple[str, int] | None, server: tuple[str, int]) -> str:
         """Return why a caller is refused, empty if it is not.
 
-        `given` is the token that it has sent; `client` and `server` are the addresses of both ends.
+        `token` is the one that it has sent; `client` and `server` are the addresses of both ends.
         """
         if self.token:
             is_right = hmac.compare_digest(token.encode(), self.token.encode())

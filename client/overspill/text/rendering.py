@@ -208,7 +208,7 @@ def printable_number(value: int) -> int | str:
 
 
 def printable(value: Any, render: Any = str) -> str:
-    """Return `how(value)` as text, or a description if that fails."""
+    """Return `render(value)` as text, or a description if that fails."""
     try:
         if isinstance(value, BaseException):
             return f"{type(value).__name__}: {value}"

@@ -104,8 +104,8 @@ class FinishedOutput:
     ) -> None:
         """Print the output, or store it and print its notice. Raises `OSError`, and `CommandFailure`.
 
-        `known` is the part that the service already has. `masked` is all of it without its secrets, if a copy
-        was made while it came. Signals end the storing, as `end` says.
+        `stored_as` is the part that the service already has. `masked` is all of it without its secrets, if a
+        copy was made while it came. Signals end the storing, as `end` says.
         """
         self._masked = None if self._recording.is_short else masked
         self._make_room()
