@@ -123,7 +123,7 @@ def _add_key_commands(commands: argparse._SubParsersAction[Any]) -> None:
         nargs="?",
         choices=[AccessMode.OPEN.value, AccessMode.CLOSED.value],
         help="open: anyone who reaches the service needs no key and sees everything; closed: every request "
-        "needs a key. All replicas remember it. Without it, show the present mode",
+        "needs a key. The choice is remembered, and holds for all replicas. Left out: show the present one",
     )
     group = commands.add_parser("keys", help="Create, list, rotate and revoke API keys.").add_subparsers(
         dest="command", required=True, metavar="COMMAND"

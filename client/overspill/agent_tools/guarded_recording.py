@@ -60,5 +60,5 @@ def _stored_as(capture: str | Beginning) -> AbstractContextManager[None]:
 
 
 def _text(value: str | list[bytes]) -> str:
-    """Return an output that stays whole, at the guard's decision, as one text."""
+    """Return an output that stays whole, because the guard was told to keep it, as one text."""
     return value if isinstance(value, str) else b"".join(value).decode("utf-8", "replace")

@@ -62,7 +62,7 @@ def source_tools(
 def _answers(
     new_job: Callable[[], _Job],
 ) -> tuple[Callable[..., Answer], Callable[..., Coroutine[Any, Any, Answer]]]:
-    """Return the function with which a tool answers, in the caller's thread or in one of its own."""
+    """Return how a tool answers: in the caller's thread, and for a coroutine in a thread of its own."""
 
     def answer(arguments: Arguments, session: str | None) -> Answer:
         return new_job().answer(arguments, session)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES: Final = 256 * 1024
 _KNOWN_AT_ONCE: Final = ("session", "tool", "call_id", "ttl", "content_type")
-"""The message about a capture when it begins."""
+"""The fields of a description that are sent when the capture begins."""
 _RECORDING: Final = "recording"
 """The name of a recorded terminal that has no title."""
 

@@ -65,7 +65,7 @@ class ServiceDestination:
         self._outlasting: set[Upload] = set()
 
     async def put(self, request: StoreRequest, before: Failure | None) -> StoreResult | Failure:  # noqa: ARG002
-        """Store the output in the service, unless it is pausing after failures."""
+        """Store the output in the service. Return a failure at once during the pause after failures."""
         if (refusal := self.health.refusal()) is not None:
             return Failure(refusal)
         if not sys.modules.keys() >= _SLOW_MODULES:

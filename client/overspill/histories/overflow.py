@@ -99,7 +99,7 @@ def _inner(error: BaseException, evidence: _Evidence) -> list[object]:
 
 @dataclass(slots=True)
 class _Evidence:
-    """The details of one error: its status, code and message."""
+    """The details of one error, such as its status, codes, texts and sizes."""
 
     names: list[str] = field(default_factory=list)
     status: int | None = None

@@ -23,7 +23,7 @@ _MEMORY: Final = 8 * 2**20
 TRIAL_MEMORY: Final = 256 * 1024
 """Bytes for a first program that shows whether the pattern is small enough. RE2 fills them in about 2 ms."""
 _REMEMBERED: Final = 256
-"""The number of patterns whose refusal is remembered: at most 1 MiB of text."""
+"""The number of patterns of which it is remembered whether they are refused: at most 1 MiB of text."""
 _ANYWHERE: Final = re2.RE2.Anchor.UNANCHORED
 
 

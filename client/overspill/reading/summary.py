@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SCAN_LIMIT_BYTES: Final = 64 * 2**20
 """The most bytes to read, unless the caller says otherwise."""
 _SHOWN: Final = Caps(lines=5, size=16 * 1024)
-"""The most first lines, and the most last lines, that are shown, and their bytes."""
+"""The most lines and bytes that are shown of the beginning, and of the end."""
 _LINE: Final = 240
 """Bytes shown of one line."""
 _GROUPS: Final = 10

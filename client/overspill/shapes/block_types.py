@@ -1,4 +1,4 @@
-"""Recognises content blocks in the protocols of MCP, Anthropic, OpenAI, LangChain, Bedrock and others.
+"""Recognises content blocks of MCP, Anthropic, OpenAI, LangChain, Bedrock, Gemini and others.
 
 Three kinds of values are distinguished, by their fields alone, because no framework is imported here:
 

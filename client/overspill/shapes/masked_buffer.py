@@ -37,7 +37,7 @@ class MaskedBuffer(Buffer):
             super().write(masked)
 
     def settle(self) -> None:
-        """Write held bytes that somebody reads, except those that may be half a secret."""
+        """Write the bytes that were held back: somebody reads now. What may be half a secret stays."""
         if self._stream is not None and (settled := self._stream.settle()):
             with suppress(CannotBuffer):  # `missing` says so
                 super().write(settled)

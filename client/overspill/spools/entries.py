@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Instant: TypeAlias = Annotated[datetime, Meta(tz=True)]
-"""A time in an entry. A damaged entry may have any number here; such an entry is skipped."""
+"""The numbers and times of an entry. A damaged entry may have any others, and is skipped."""
 
 
 class Spooled(Struct, frozen=True, kw_only=True):

@@ -133,7 +133,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 class WaitQuery(RefQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The events to wait for: a line that matches `pattern`, `lines` new lines, the end, or a timeout."""
+    """What ends the wait: a line that matches `pattern`, `lines` new lines, the end, `timeout` seconds."""
 
     pattern: str | None = None
     fixed: bool = False

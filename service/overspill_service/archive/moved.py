@@ -1,4 +1,4 @@
-"""Continues a read while a capture moves to other objects: by compaction, or when it is completed."""
+"""Continues a read when its capture moves: to compacted objects, or to those that complete a partial one."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 _AT_ONCE: Final = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 """Opening waits for no writer of a pipe, and reading does not wait until its time is noted."""
 CAN_TELL_CACHED: Final = bool(_NO_WAIT)
-"""Whether this system can read only from memory. Linux can."""
+"""Whether this system can refuse a read of bytes that it does not have in memory. Linux can."""
 _SYNCHRONISE_DATA: Final = getattr(os, "fdatasync", os.fsync)
 
 

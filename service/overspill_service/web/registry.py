@@ -52,7 +52,7 @@ FREQUENT: Final = frozenset({Path.CAPTURE, Path.APPEND, Path.HEAD, Path.TAIL, Pa
 """Paths that come first: aiohttp compares them one after the other."""
 SECONDS_BY_BYTE_RECEIVED: Final = 200e-9
 SECONDS_BY_BYTE_SENT: Final = 30e-9
-"""Measured CPU time of reports of observations, and of listings, for each byte sent."""
+"""CPU seconds for each byte, as measured: of reports of observations, and of listings."""
 _NO_QUERY: Final = NoQuery()
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 """A parameter in a path. aiohttp's own takes no braces, which tool calls and sessions may have."""

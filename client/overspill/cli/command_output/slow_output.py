@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BEGINS_AFTER_SECONDS: Final = 1.0
 _SHOWN_BYTES: Final = 4_096
 _SHOWN_LINES: Final = 100
-"""The most lines that are shown. If the output gets long, its notice may show them a second time."""
+"""The most bytes and lines that are shown. If the output gets long, its notice may show them again."""
 
 
 class SlowOutput:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _Programs = Annotated[
     tuple[str, ...],
     argument(
-        nargs=-1, metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (default: all that are installed)."
+        nargs=-1, metavar="PROGRAM", help=f"Any of {', '.join(PROGRAMS)} (default: all that are found)."
     ),
 ]
 

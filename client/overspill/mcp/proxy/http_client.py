@@ -86,7 +86,7 @@ class ProxyClient(httpx2.AsyncClient):
     async def _sent(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
         """Send a request in the present session.
 
-        If the server has lost it, send the request again in a new one.
+        If the server has lost that session, send the request again in a new one.
         """
         response = await self._answer(request, **more)
         if not await self._session.is_lost(request, response):

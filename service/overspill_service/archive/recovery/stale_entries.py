@@ -77,7 +77,7 @@ async def drop_stale(archive: Archive, listed: UploadFilter) -> AsyncGenerator[i
 
 
 async def drop_if_stale(archive: Archive, entry: Entry) -> bool:
-    """Drop an entry without listed objects, if its objects are gone. Return whether it was dropped."""
+    """Drop an entry without listed objects, if it is out of date. Return whether it was dropped."""
     if not entry.keys and entry.is_expired(archive.clock()):
         return (await remove_without_record(archive, [entry], "expired")).captures > 0
     if not await (is_gone if entry.keys else _is_silent)(archive, entry):
