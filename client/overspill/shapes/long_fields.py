@@ -10,7 +10,7 @@ results in a protocol's own form have fields that are for programs alone:
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from overspill.shapes import block_types as types
@@ -181,7 +181,7 @@ def _is_media(value: Any) -> bool:
     ) and types.is_block(value)
 
 
-@cache
+@lru_cache(maxsize=256)
 def is_of_framework(kind: type[Any]) -> bool:
     """Return whether a class is one of a framework's, or derived from one."""
     return any(each.__module__.partition(".")[0] in _FRAMEWORKS for each in type.mro(kind))
