@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = "line of text\n" * 8_000
+DATA = "iVBORw0K" * 10_000
 MAX_CHARS = 20_000
 OK: dict[str, Any] = {"type": "text", "text": "ok"}
 FORMS: list[dict[str, Any]] = [
@@ -231,6 +232,40 @@ def test_long_fields_that_were_taken_for_a_protocols_are_guarded() -> None:
     assert shown(by_function(guard, {"content": [OK], "metadata": LONG})) < MAX_CHARS
     assert shown(by_function(guard, [of_list])) < MAX_CHARS
     assert shown(by_function(guard, [many] * 1_000)) < MAX_CHARS
+
+
+@pytest.mark.parametrize(
+    "media",
+    [
+        {"type": "image", "data": DATA, "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "file:///a.pdf", "blob": DATA}},
+        {"type": "file", "base64": DATA, "mime_type": "application/pdf"},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": DATA}},
+        {"document": {"format": "pdf", "name": "a", "source": {"bytes": DATA}}},
+        {"inlineData": {"mimeType": "application/pdf", "data": DATA}},
+    ],
+    ids=lambda media: next(iter(media)) + str(media.get("type", "")),
+)
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda media: [media],
+        lambda media: {"content": [media]},
+        lambda media: {"content": [media], "isError": False},
+        lambda media: {"role": "tool", "tool_call_id": "c", "content": [media]},
+        lambda media: [{"type": "tool_result", "tool_use_id": "c", "content": [media]}],
+        lambda media: {"toolResult": {"toolUseId": "c", "status": "success", "content": [media]}},
+    ],
+)
+@pytest.mark.parametrize("sender", Sender)
+def test_the_data_of_a_file_stays_also_if_there_is_no_text_beside_it(
+    held: Callable[[Any], Any], media: Any, sender: Sender
+) -> None:
+    result = held(media)
+    with guarding_tool(sender):
+        shown_of_it = Guard(spool=False).process_sync(result, tool="t").value
+
+    assert shown_of_it is result
 
 
 def test_what_mcp_has_for_programs_stays_in_a_servers_result_alone() -> None:

@@ -21,6 +21,8 @@ from overspill.shapes.fields import get, names_of, text_field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MAX_DEPTH: Final = 8
+"""No protocol nests blocks deeper than this."""
 TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text", "text-plain"})
 RESOURCE: Final = "resource"
 DOCUMENT: Final = "document"

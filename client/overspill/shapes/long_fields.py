@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from overspill.shapes import block_types as types
-from overspill.shapes.carriers import is_command
+from overspill.shapes.carriers import is_carrier, is_command
 from overspill.shapes.data_view import size_within
 from overspill.shapes.fields import FieldPath, Part, is_text, parts_of
 from overspill.shapes.heaviest_parts import is_id
@@ -129,6 +129,8 @@ class _Finder:
     def _field(self, step: Any, field: Any, path: FieldPath) -> Iterator[Part | int]:
         if _is_media(field):
             yield from self._in_media(field, path)
+        elif len(path) < types.MAX_DEPTH and (types.are_blocks(field) or is_carrier(field)):
+            yield from self.beside(field, {}, path)
         elif not is_id(step, field) and not _is_address(step, field):
             yield _sized(field, path)
 

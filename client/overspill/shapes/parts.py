@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _MESSAGES: Final = "messages"
 _PAIR: Final = 2
-_MAX_DEPTH: Final = 8
-"""No protocol nests blocks deeper than this."""
 _MAX_PARTS: Final = 1_000_000
 
 
@@ -105,7 +103,7 @@ def _in_any(value: Any, path: FieldPath) -> Iterator[_PartOrSize]:
     """Yield the parts of a text, of blocks, or of one block."""
     if isinstance(value, str):
         yield Part(path, value)
-    elif len(path) > _MAX_DEPTH:
+    elif len(path) > types.MAX_DEPTH:
         return
     elif isinstance(value, (list, tuple)):
         yield from _in_items(value, path)
