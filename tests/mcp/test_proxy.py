@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -23,7 +24,7 @@ from mcp.client.stdio import stdio_client
 from overspill.execution.backoff import Backoff
 from overspill.mcp.proxy import http_client
 from overspill.mcp.proxy.http_client import ProxyClient
-from overspill.mcp.proxy.streams import MessageTooLong, lines
+from overspill.mcp.proxy.streams import MessageTooLong, lines, until_stuck
 from overspill.mcp.rendering import MAX_RESULT_CHARS, VERSION
 
 from tests.client.shell import OVERSPILL
@@ -456,6 +457,7 @@ def test_a_client_that_does_not_read_holds_up_no_end(peer: Peer, told: str) -> N
         peer.stdin.close()
 
     assert peer.process.wait(SECONDS) >= 128
+    assert "the client does not read" in peer.stderr.read().decode()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a pipe has 64 KiB there")
@@ -475,6 +477,31 @@ def test_a_client_that_does_not_read_holds_up_no_end_at_a_url(service: ServicePr
 def waiting_bytes(peer: Peer) -> int:
     """How many bytes of the proxy's output are there to read."""
     return int.from_bytes(fcntl.ioctl(peer.stdout, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what a pipe holds")
+@pytest.mark.parametrize(("kind", "taken"), [("pipe", 1_000), ("socket", 40_000)])
+async def test_a_client_that_takes_too_little_for_more_to_be_written_is_not_given_up(
+    kind: str, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    theirs, ours = os.pipe() if kind == "pipe" else (end.detach() for end in socket.socketpair())
+    with os.fdopen(theirs, "rb", buffering=0) as client:
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.streams.FlowControlMixin(loop=loop), os.fdopen(ours, "wb", buffering=0)
+        )
+        writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        writer.write(b"x" * 1_000_000)
+        sizes = iter([taken, taken, taken, 0])
+
+        async def take(seconds: float) -> None:
+            client.read(next(sizes) * int(seconds))
+
+        monkeypatch.setattr(asyncio, "sleep", take)
+        await until_stuck(writer, 1)
+        transport.abort()
+
+    assert list(sizes) == []
 
 
 def test_a_server_that_does_not_read_ends_with_its_client(service: ServiceProcess) -> None:

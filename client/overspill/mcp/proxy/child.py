@@ -197,6 +197,7 @@ class _Session:
             await asyncio.sleep(_GRACE_SECONDS)
             _signal(self._child, number)
         await until_stuck(self._writer, _GRACE_SECONDS)
+        _print_error(b"overspill: the client does not read: what waits for it is given up")
         self._writer.transport.abort()
 
 

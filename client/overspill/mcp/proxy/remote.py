@@ -70,6 +70,8 @@ async def _drain_unless_stuck(writer: asyncio.StreamWriter) -> None:
     stuck = asyncio.create_task(until_stuck(writer, END_SECONDS))
     await asyncio.wait([draining, stuck], return_when=asyncio.FIRST_COMPLETED)
     draining.cancel()
+    if stuck.done():
+        _log.warning("the client does not read: what waits for it is given up")
     stuck.cancel()
 
 

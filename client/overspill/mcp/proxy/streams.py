@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import select
 import stat
+import termios
+from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -101,9 +104,27 @@ def line_writer(writer: asyncio.StreamWriter) -> Callable[[bytes], None]:
 async def until_stuck(writer: asyncio.StreamWriter, seconds: float) -> None:
     """Return once something waits for the other side, which takes nothing of it for so long."""
     left = 0
-    while not left or left != writer.transport.get_write_buffer_size():
-        left = writer.transport.get_write_buffer_size()
+    while not left or left != _untaken(writer):
+        left = _untaken(writer)
         await asyncio.sleep(seconds)
+
+
+def _untaken(writer: asyncio.StreamWriter) -> int:
+    """Return how much waits here for the other side, with what is in the pipe; 0 if nothing waits here.
+
+    A slow reader takes bytes out of the pipe for a long time before there is room for more.
+    """
+    waiting = writer.transport.get_write_buffer_size()
+    return waiting and waiting + _in_pipe(writer.get_extra_info("pipe").fileno())
+
+
+def _in_pipe(descriptor: int) -> int:
+    """Return how much a pipe or socket holds that nobody has read; 0 if the system does not say."""
+    is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    count = array("i", [0])
+    with contextlib.suppress(OSError):
+        fcntl.ioctl(descriptor, termios.FIONREAD if is_pipe else termios.TIOCOUTQ, count)
+    return count[0]
 
 
 async def drain(writer: asyncio.StreamWriter) -> None:
