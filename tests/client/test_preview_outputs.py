@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from overspill.previews.preview import preview
 
 STAGES = "lex parse bind emit link load"
 PARTS = "core util text node type path pool sort hash tree list math"
+NAMES = [f"{stage}-{part}" for stage in STAGES.split() for part in PARTS.split()]
 
 
 def build() -> str:
@@ -120,3 +122,54 @@ def test_what_failed_beside_a_diff_stands_out() -> None:
     shown = preview(f"{diff()[:cut]}fatal: unable to read 8d1e3b4\n{diff()[cut:]}", 2_048)
 
     assert ": fatal: unable to read 8d1e3b4" in shown
+
+
+@pytest.mark.parametrize("steps", range(2, 42))
+def test_lines_around_one_that_the_tail_shows_do_not_stand_alone(steps: int) -> None:
+    packages = "".join(f"Collecting {name}\n  Fetching the archive of {name}\n" for name in NAMES * 3)
+    error = (
+        "ERROR: no version of it is known\nERROR: process pip did not complete successfully: exit code: 1\n"
+    )
+    rest = "".join(f"left out: {name}\n" for name in NAMES[:steps])
+    shown = preview(f"{packages}{error}{rest}", 2_048)
+    lines = shown.splitlines()
+    standing_out = [line for line in lines if line.startswith("line ")]
+
+    assert any("ERROR: no version" in line for line in lines)
+    assert not standing_out or any("ERROR" in line for line in standing_out)
+    assert len(shown) > 1_800
+
+
+def test_the_only_error_among_many_kinds_of_warnings_stands_out() -> None:
+    warnings = [f"warning: unused variable: `{name}`\n  --> src/{name}.rs:12:9\n\n" for name in NAMES]
+    warnings += [f"warning: function `{name}` is never used\n  --> src/{name}.rs:4:4\n\n" for name in NAMES]
+    error = "error[E0502]: cannot borrow `self.items` as mutable\n  --> src/cart.rs:88:13\n\n"
+    end = "error: could not compile `shop` due to 1 previous error; 120 warnings emitted\n"
+    places = range(40, 100)
+    shown = [preview("".join([*warnings[:at], error, *warnings[at:], end]), 2_048) for at in places]
+
+    assert all("error[E0502]: cannot borrow `self.items` as mutable" in each for each in shown)
+
+
+def test_a_line_with_a_word_that_is_also_like_no_other_counts_once() -> None:
+    rows = [f" {n:>4} | u{n:04}@example.com | paid   | {n * 7919 % 9973 / 100:6.2f}\n" for n in range(1_200)]
+    rows[700] = rows[700].replace("paid  ", "failed")
+    lines = preview("".join(rows), 2_048).splitlines()
+
+    assert [line for line in lines if "failed" in line] == [
+        "line 701: 700 | u0700@example.com | failed |  82.85"
+    ]
+
+
+def test_no_part_of_a_long_line_of_code_stands_out_in_a_diff() -> None:
+    diff = "".join(
+        f"diff --git a/{name}.py b/{name}.py\n--- a/{name}.py\n+++ b/{name}.py\n@@ -1 +1 @@\n-old\n+new\n"
+        for name in NAMES
+    )
+    code = (
+        "var a = 1; " * 2_000 + "throw new Error('the service cannot be reached'); " + "var b = 2; " * 2_000
+    )
+    shown = preview(f"{diff}diff --git a/m.js b/m.js\n--- a/m.js\n+++ b/m.js\n-x\n+{code}\n{diff}", 2_048)
+
+    assert "diff --git" in shown.split("stand out", 1)[1]
+    assert "cannot be reached" not in shown

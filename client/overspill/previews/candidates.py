@@ -29,9 +29,11 @@ _HITS_PER_PHRASE: Final = 3
 _HITS_IN_ONE_OF_MANY_SLICES: Final = 2
 _MANY_SLICES: Final = 12
 _MANY_KINDS: Final = 32
-# Lines that are judged, since each costs some regular expressions: of all, and of those with a loud word.
+# Lines that are judged, since each costs some regular expressions: of all, of those with a loud word, and of
+# those with a strong one.
 _MAX_JUDGED: Final = 24
 _MAX_LOUD_JUDGED: Final = 24
+_MAX_STRONG_JUDGED: Final = 12
 _MAX_JUDGED_PER_KIND: Final = 8
 _KIND_BYTES: Final = 32
 """Lines are of one kind if this many of their first bytes are equal, digits left out."""
@@ -196,9 +198,12 @@ def _thinned(seen: dict[object, _Alike], text: str) -> list[Candidate]:
         data = form if isinstance(form, bytes) else form[0]  # type: ignore[index]  # the bytes of a form
         kinds.setdefault(data[:_KIND_BYTES], []).append(alike)
     found = [each for kind in kinds.values() for each in _some(kind, _MAX_JUDGED_PER_KIND)]
-    loud = _loud(found, text)
-    chosen = {each.first: each for each in (*_some(found, _MAX_JUDGED), *_some(loud, _MAX_LOUD_JUDGED))}
-    return [chosen[first].candidate(text) for first in sorted(chosen)]
+    chosen = _some(found, _MAX_JUDGED)
+    if len(chosen) < len(found):
+        strong = [each for each in found if words.STRONG_WORD.match(text, each.first[0] + each.first[2])]
+        chosen += _some(_loud(found, text), _MAX_LOUD_JUDGED) + _some(strong, _MAX_STRONG_JUDGED)
+    by_place = {each.first: each for each in chosen}
+    return [by_place[first].candidate(text) for first in sorted(by_place)]
 
 
 def _loud(found: list[_Alike], text: str) -> list[_Alike]:

@@ -27,9 +27,12 @@ def is_diff(text: str) -> bool:
     return text.startswith((_FILE, "commit ")) and _BEGINNING.match(text[:_BEGINNING_CHARS]) is not None
 
 
-def quotes(item: Candidate) -> bool:
-    """Return whether a line of a diff is code, changed or not, or names the function around it."""
-    return item.line.startswith(_QUOTING)
+def quotes(text: str, item: Candidate) -> bool:
+    """Return whether a line of a diff is code, changed or not, or names the function around it.
+
+    The item may be a part of a long line.
+    """
+    return text.startswith(_QUOTING, text.rfind("\n", 0, item.begin) + 1)
 
 
 def files(text: str, stop: int, start: int) -> Iterator[Candidate]:

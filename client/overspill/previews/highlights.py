@@ -58,7 +58,7 @@ _FILE: Final = vocabulary.LineVerdict(rule.HINT, -3)
 class Highlight:
     """A line that matters, between `begin` and `end` of the text that was searched.
 
-    `text` is safe to show.
+    `text` is safe to show. A line around a line that matters has that line in `matters`.
     """
 
     line_number: int
@@ -66,11 +66,17 @@ class Highlight:
     end: int
     text: str
     weight: float = 0
+    matters: Highlight | None = None
 
     @property
     def cost(self) -> int:
         """Return the bytes that it takes, with the end of its line."""
         return measure.size(self.text) + 1
+
+    def is_between(self, stop: int, start: int) -> bool:
+        """Return whether a part of it lies in `text[stop:start]`, and so does the line that matters."""
+        is_inside = self.end > stop and self.begin < start
+        return is_inside and (self.matters is None or self.matters.is_between(stop, start))
 
 
 class _Group(NamedTuple):
@@ -114,9 +120,9 @@ def _groups_of(excerpt: Excerpt, stop: int, start: int) -> tuple[list[_Group], b
 def _groups_of_diff(excerpt: Excerpt, stop: int, start: int) -> tuple[list[_Group], bool]:
     """Return the files of a diff, and what matters in lines that are not of the diff."""
     found = candidates.CandidateSearch(excerpt, stop, start).usual()
-    content = _groups([item for item in found.candidates if not diffs.quotes(item)], _Verdicts())
+    content = [item for item in found.candidates if not diffs.quotes(excerpt.text, item)]
     files = [_Group(_FILE, item, item.begin, 1) for item in diffs.files(excerpt.text, stop, start)]
-    return [*content, *files], found.is_all
+    return [*_groups(content, _Verdicts()), *files], found.is_all
 
 
 def _have_reason(groups: list[_Group]) -> bool:
@@ -145,11 +151,11 @@ def _groups(found: Iterable[Candidate], verdicts: _Verdicts) -> list[_Group]:
     for (verdict, item), name in zip(judged, names, strict=True):
         key = verdict.rule, name
         group = groups.get(key)
-        groups[key] = (
-            _Group(verdict, item, item.last, item.lines)
-            if group is None
-            else group._replace(last=max(group.last, item.last), lines=group.lines + item.lines)
-        )
+        if group is None:
+            groups[key] = _Group(verdict, item, item.last, item.lines)
+        elif not item.is_unlike or item.begin > group.last:  # else it counts already: its word was found
+            last, lines = max(group.last, item.last), group.lines + item.lines
+            groups[key] = group._replace(last=last, lines=lines)
     return list(groups.values())
 
 
@@ -214,13 +220,14 @@ def _offered(
     """Yield what to show, the most important first, with the lines around the most important ones."""
     number_at = excerpt.numbering()
     for place, group in enumerate(ranked):
-        yield _highlight(group, number_at, is_all=is_all)
+        matters = _highlight(group, number_at, is_all=is_all)
+        yield matters
         if place < _WITH_SURROUNDINGS and group.verdict.weight >= rule.SAID and group.lines < _MANY_ALIKE:
             around = surroundings.surrounding_lines(excerpt.text, group.first, group.verdict.role, within)
             for offset, begin, end in around:
-                number = number_at(group.first.begin) + offset
+                number = matters.line_number + offset
                 text = f"line {number:,}: {_excerpt_around(excerpt.text[begin:end], 0)}"
-                yield Highlight(number, begin, end, text)
+                yield Highlight(number, begin, end, text, matters=matters)
 
 
 def _highlight(group: _Group, number_at: Callable[[int], int], *, is_all: bool) -> Highlight:

@@ -91,17 +91,24 @@ def _shortened(found: Excerpt, max_bytes: int, max_lines: int, head_share: float
 def _filled(
     both: HeadAndTail, found: Excerpt, room: _Budget, head_share: float
 ) -> tuple[CutEnd, CutEnd, list[Highlight]]:
-    """Return head, tail and highlights. What highlights leave unused goes to head and tail."""
+    """Return head, tail and highlights. What highlights leave unused goes to head and tail.
+
+    Highlights that head and tail show anyway leave their room too.
+    """
     most = room.share(_HIGHLIGHT_SHARE)
     head, tail = _both_ends(both, found, room.without(*most), head_share)
     inside = most.without(len((_EXCEPT_HIGHLIGHTS + _END_OF_HIGHLIGHTS).encode()), 1)
     items = highlights(found, head.edge, tail.edge, max_bytes=inside.size, max_lines=inside.rows)
     if any(item.weight >= MARKED for item in items):
         head_share = min(head_share, _HEAD_BESIDE_SHARE)
-    used = _Budget(sum(item.cost for item in items), len(items))
-    rest = room.without(*used).without(most.size - inside.size, 1) if items else room
-    head, tail = _both_ends(both, found, rest, head_share)
-    return head, tail, [item for item in items if item.end > head.edge and item.begin < tail.edge]
+    while True:
+        used = _Budget(sum(item.cost for item in items), len(items))
+        rest = room.without(*used).without(most.size - inside.size, 1) if items else room
+        head, tail = _both_ends(both, found, rest, head_share)
+        hidden = [item for item in items if item.is_between(head.edge, tail.edge)]
+        if len(hidden) == len(items):
+            return head, tail, items
+        items = hidden
 
 
 def _both_ends(both: HeadAndTail, found: Excerpt, room: _Budget, head_share: float) -> tuple[CutEnd, CutEnd]:

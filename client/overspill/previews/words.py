@@ -7,6 +7,8 @@ from typing import Final
 
 STRONG: Final = (b"error", b"fail", b"exception")
 """Searched for everywhere but in the middle of a long text."""
+STRONG_WORD: Final = re.compile("error|fail|exception", re.IGNORECASE)
+"""If too many lines have a word, some of those with a strong one are judged too."""
 DISTANT: Final = (b"ERROR", b"FAIL", b"rror:")
 """Searched for in the middle of a long text, as they are written."""
 USUAL: Final = (b"fatal", b"panic", b"exit", b"\x1b[31", b'" 50', b"assert", b"blocked for")
