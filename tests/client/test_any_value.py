@@ -16,7 +16,7 @@ import attrs
 import msgspec
 import pydantic
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 from mcp.types import CallToolResult, TextContent
@@ -56,7 +56,10 @@ FORMS: list[dict[str, Any]] = [
     {"type": "search_result", "source": "a", "title": "ok", "content": [OK]},
     {"type": "refusal", "refusal": "ok"},
 ]
-PICTURE = next(at for at, form in enumerate(FORMS) if form.get("type") == "image")
+PICTURE, RESOURCE, DOCUMENT = (
+    next(at for at, form in enumerate(FORMS) if form.get("type") == type_)
+    for type_ in ("image", "resource", "document")
+)
 FIELDS = [
     *("content", "type", "text", "role", "result", "metadata", "artifact", "_meta", "output", "data", "uri"),
     *(
@@ -182,6 +185,11 @@ HOLDERS: list[Callable[[Any], Any]] = [
 ]
 
 
+BESIDE_CONTENT = next(
+    at for at, hold in enumerate(HOLDERS) if getattr(hold({}), "log", None) == {} and hold({}).content == [OK]
+)
+
+
 def shown(value: Any) -> int:
     """Return the characters that a model is shown at most: of the text, or of the JSON."""
     try:
@@ -211,6 +219,9 @@ def by_adapter(guard: Guard, value: Any) -> Any:
     field=st.sampled_from(FIELDS),
     holders=st.lists(st.integers(0, len(HOLDERS) - 1), max_size=2),
 )
+@example(leaf="bytes", form=RESOURCE, holder=0, field="data", holders=[BESIDE_CONTENT])
+@example(leaf="bytes", form=RESOURCE, holder=1, field="data", holders=[BESIDE_CONTENT])
+@example(leaf="one word", form=DOCUMENT, holder=1, field="data", holders=[BESIDE_CONTENT])
 def test_no_long_text_in_any_place_of_any_value_passes(
     way: Callable[[Guard, Any], Any], leaf: str, form: int | None, holder: int, field: str, holders: list[int]
 ) -> None:

@@ -57,6 +57,13 @@ _MAX_ADDRESS_CHARS: Final = 4_096
 _MEDIA_TYPES: Final = (types.OTHER_BLOCKS.keys() | types.OTHER_KINDS) - {
     *("resource_link", "search_result", "tool_reference", "refusal"),
 }
+_DATA_OF_TYPE: Final = {
+    types.RESOURCE: frozenset({types.RESOURCE}),
+    types.DOCUMENT: frozenset({"source"}),
+    "text": frozenset[str](),
+}
+"""The fields with data, or with what holds it, of these blocks and of a source that is a text."""
+_DATA_OF_RESOURCE: Final = frozenset({"blob"})
 _TEXT_BLOCK: Final = frozenset({"type", "text"})
 _PLAIN: Final = frozenset({dict, list, tuple})
 _Tree: TypeAlias = dict[Any, "_Tree"]
@@ -129,18 +136,19 @@ class _Finder:
     def _field(self, step: Any, field: Any, path: FieldPath) -> Iterator[Part | int]:
         if _is_media(field):
             yield from self._in_media(field, path)
-        elif len(path) < types.MAX_DEPTH and (types.are_blocks(field) or is_carrier(field)):
-            yield from self.beside(field, {}, path)
         elif not is_id(step, field) and not _is_address(step, field):
-            yield _sized(field, path)
+            found = _sized(field, path)
+            yield from (
+                self.beside(field, {}, path) if isinstance(found, Part) and _has_blocks(found) else [found]
+            )
 
     def _in_media(self, block: Any, path: FieldPath, depth: int = _MEDIA_DEPTH) -> Iterator[Part | int]:
         """Yield what is beside the data of a picture, a sound, or a file."""
-        unseen = self._unseen_in(block)
+        unseen, data_fields = self._unseen_in(block), _data_fields(block, path)
         for name, field in _fields_of(block):
             if name in unseen or is_id(name, field) or _is_address(name, field):
                 continue
-            if name not in DATA_FIELDS or not depth:
+            if name not in data_fields or not depth:
                 yield _sized(field, (*path, name))
             elif is_text(field):
                 yield 0 if is_payload(name, field) else _sized(field, (*path, name))
@@ -170,6 +178,18 @@ def _fields_of(value: Any) -> Iterable[tuple[Any, Any]]:
 def _sized(value: Any, path: FieldPath) -> Part | int:
     size = size_within(value, _LONG_BYTES)
     return Part(path, value) if size > _LONG_BYTES else size
+
+
+def _data_fields(holder: Any, path: FieldPath) -> frozenset[str]:
+    """Return the fields of a block, or of what holds its data, that are its data or hold that."""
+    type_ = types.type_of(holder)
+    if not type_ and path[-1:] == (types.RESOURCE,):
+        return _DATA_OF_RESOURCE
+    return _DATA_OF_TYPE.get(type_, DATA_FIELDS)
+
+
+def _has_blocks(part: Part) -> bool:
+    return len(part.path) < types.MAX_DEPTH and (types.are_blocks(part.value) or is_carrier(part.value))
 
 
 def _is_address(step: Any, field: Any) -> bool:
