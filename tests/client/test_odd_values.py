@@ -497,7 +497,21 @@ def test_an_object_whose_class_and_metaclass_raise_passes_as_it_is() -> None:
     guarded = Guard(spool=False).process_sync(value, tool="t")
 
     assert guarded.value is value
+    assert Guard(spool=False).wrap(lambda: value)() is value
     assert Guard(spool=False).process_sync([value, "x" * 90_000], tool="t").outcome == "truncated"
+
+
+def test_an_object_of_a_class_without_a_hash_passes_as_it_is() -> None:
+    class Compared(type):  # noqa: PLW1641  (that is what is wrong with it)
+        def __eq__(cls, other: object) -> bool:
+            return cls is other
+
+    class Odd(metaclass=Compared):
+        pass
+
+    value = Odd()
+
+    assert Guard(spool=False).wrap(lambda: value)() is value
 
 
 class Log(StrEnum):

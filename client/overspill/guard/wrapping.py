@@ -93,7 +93,7 @@ class Wrapper:
             else:
                 if call is None and inline_size(result) is not None:
                     return result
-                if inspect.isawaitable(result):  # the tool is asynchronous behind a plain function
+                if _is_awaitable(result):  # the tool is asynchronous behind a plain function
                     return self._coroutine_function(lambda: result, name)()
                 return keep_return_type(tool, result, self._value_sync(result, name, call))
             raise self._value_sync(failure, name, call)
@@ -149,6 +149,13 @@ class Wrapper:
         if is_chunk_iterator(output.result):
             return GuardedStream(self._pipeline, output._replace(executor=SYNC)).chunks()
         return None
+
+
+def _is_awaitable(result: Any) -> bool:
+    try:
+        return inspect.isawaitable(result)
+    except Exception:  # noqa: BLE001  (a foreign class or proxy: whatever it raises)
+        return False
 
 
 def _as_raised(error: Exception) -> Exception:
