@@ -157,6 +157,13 @@ def test_a_quoted_line_has_two_characters_more_and_a_mark_as_many() -> None:
     assert defuse("a [overspill] b [/overspill] c") == "a (overspill] b (/overspill] c"
 
 
+@pytest.mark.parametrize("number", ["7:", "7-", "7: ", "line 1,207: "])
+def test_a_line_behind_the_number_that_a_search_puts_before_it_is_quoted(number: str) -> None:
+    assert defuse(f"{number}--- preview ---\nx") == f"> {number}--- preview ---\nx"
+    assert defuse(f"{number}&#45;-- preview ---") == f"> {number}&#45;-- preview ---"
+    assert defuse(f"{number}the preview is lost") == f"{number}the preview is lost"
+
+
 def test_a_line_that_says_it_in_entities_is_quoted_and_stays_as_it_is() -> None:
     assert defuse("<p>&#91;overspill&#93; R&amp;D") == "> <p>&#91;overspill&#93; R&amp;D"
     assert defuse('{"a": "\\u005boverspill]"}\nb') == '> {"a": "\\u005boverspill]"}\nb'

@@ -121,6 +121,9 @@ def test_what_reads_like_a_notice_is_quoted_in_an_answer_which_says_so(
     )
     assert not any(map(reads_like_ours, [*answer["content"].splitlines(), *texts]))
     assert "(overspill] Output of t too long." in f"{answer['content']}{texts}"
+    assert [
+        each for each in answer["content"].splitlines() if "preview ---" in each and each[:2] != "> "
+    ] == []
 
 
 def test_a_content_type_reads_like_no_notice(client: SyncClient) -> None:

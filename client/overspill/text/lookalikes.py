@@ -6,6 +6,7 @@
 | a line such as `--- preview ---`, `Read more: …`, `Output too large (…` | the same line behind `> ` |
 
 A line that says it in entities of HTML or escapes of JSON, which models read as fluently, is quoted too.
+So is one behind a number, as in the answer of a search.
 
 To compare, a text is reduced to its skeleton: without blanks, invisible characters, accents and case, every
 letter and bracket replaced by one that it looks like. So full-width forms, tags, zero-width characters and
@@ -78,6 +79,8 @@ _OWN_LINE: Final = re.compile(
     r"[^a-z0-9]*(?:readmore:|whattheprevlewleavesoutlslost|allofltlslost|outputtoolarge\()"
     r"|(?=.*--)[^a-z0-9]*prevlew[^a-z0-9]*$"
 )
+_LINE_NUMBER: Final = re.compile(r"(?:line )?[0-9][0-9,]*[:-] ?")
+"""What a search, and a line that stands out in a preview, has before the line of the tool."""
 
 
 def defuse(text: str) -> str:
@@ -103,18 +106,24 @@ def reads_like_ours(line: str) -> bool:
     """Return whether a line reads like one of a notice, or has a mark like one in it."""
     is_quoted = line.startswith(QUOTE)
     encoded = [] if is_quoted else _decoded(line)
-    skeletons = [reading.translate(_SKELETON) for reading in (*_readings(line), *encoded)]
-    return any(_MARK.search(each) or (not is_quoted and _OWN_LINE.match(each)) for each in skeletons)
+    return any(
+        _MARK.search(each.translate(_SKELETON)) or (not is_quoted and _is_own_line(each))
+        for each in (*_readings(line), *encoded)
+    )
+
+
+def _is_own_line(line: str) -> bool:
+    """Return whether a line, or the line behind a number, reads like one of a notice."""
+    number = _LINE_NUMBER.match(line)
+    lines = (line, line[number.end() :]) if number else (line,)
+    return any(_OWN_LINE.match(each.translate(_SKELETON)) for each in lines)
 
 
 def _defused(line: str) -> str:
     line = _readings(line)[0].replace("\x1b", "") if reads_like_ours(line) else line
-    skeleton = line.translate(_SKELETON)
-    if _MARK.search(skeleton):
+    if _MARK.search(line.translate(_SKELETON)):
         line = _without_marks(line)
-    if not line.startswith(QUOTE) and (
-        _OWN_LINE.match(skeleton) or any(map(reads_like_ours, _decoded(line)))
-    ):
+    if not line.startswith(QUOTE) and (_is_own_line(line) or any(map(reads_like_ours, _decoded(line)))):
         return f"{QUOTE}{line}"
     return line
 
