@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from overspill.previews import spans, words
+from overspill.previews import hits, spans, words
 from overspill.previews.presence import Word, present_words
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ T = TypeVar("T")
 # Lines that are taken for one word from the beginning of one slice; a third as many come from its end.
 _HITS_PER_WORD: Final = 160
 _HITS_WHEN_MANY_KINDS: Final = 16
-_HITS_PER_PHRASE: Final = 3
-_HITS_IN_ONE_OF_MANY_SLICES: Final = 2
 _MANY_SLICES: Final = 12
 _MANY_KINDS: Final = 32
 # Lines that are judged, since each costs some regular expressions: of all, of those with a loud word, and of
@@ -39,8 +36,6 @@ _KIND_BYTES: Final = 32
 """Lines are of one kind if this many of their first bytes are equal, digits left out."""
 _FORM_BYTES: Final = 300
 """Bytes of a line that are compared with other lines."""
-_MAX_LINE_BYTES: Final = 4 * 1024
-"""A longer line is looked at in parts of this size."""
 _CHARACTER_STARTS: Final = bytes([*range(0x80), *range(0xC0, 0x100)])
 """Bytes with which a character of UTF-8 begins."""
 _SAMPLES: Final = 16
@@ -129,9 +124,9 @@ class CandidateSearch:
             slice_ = spans.slice_of(text, part)
             is_one_of_many = part.depth == spans.MIDDLE and len(parts) > _MANY_SLICES
             limit = _HITS_PER_WORD if len(self._seen) < _MANY_KINDS else _HITS_WHEN_MANY_KINDS
-            limit = _HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else limit
+            limit = hits.HITS_IN_ONE_OF_MANY_SLICES if is_one_of_many else limit
             search_words = words_of.get(part.depth) or map(Word, present_words(slice_.data))
-            self._add(_located(slice_, _hits(slice_, search_words, self._floods, limit)))
+            self._add(_located(slice_, hits.find_hits(slice_, search_words, self._floods, limit)))
 
     def _add(self, lines: Iterable[tuple[_Line, object]]) -> None:
         begins, seen = self._begins, self._seen
@@ -222,67 +217,12 @@ def _some(found: list[T], limit: int) -> list[T]:
     return first + middle[:: len(middle) // part + 1] + last
 
 
-def _hits(part: Slice, search_words: Iterable[Word], floods: Counter[bytes], limit: int) -> dict[int, int]:
-    """Map where lines with a word begin in the slice to where in them the word is.
-
-    `floods` counts, for each word, the slices in which too many lines have it.
-    """
-    found: dict[int, int] = {}
-    for word in search_words:
-        if _collect(part.data, word, limit, found):
-            floods[word.text] += 1
-            _collect_last(part.data, word.text, limit // 3, found)
-            _collect_telling(part, word.text, found, is_near=limit > _HITS_IN_ONE_OF_MANY_SLICES)
-    return found
-
-
-def _collect_telling(part: Slice, word: bytes, found: dict[int, int], *, is_near: bool) -> None:
-    """Add lines that write a word as it is written where it matters, if too many lines have that word."""
-    telling = [(part.exact, words.LOUD[word])] if word in words.LOUD else []
-    if is_near:
-        telling += [(part.data, phrase) for phrase in words.SPECIFIC.get(word, ())]
-    for data, phrase in telling:
-        if _collect(data, Word(phrase), _HITS_PER_PHRASE, found):
-            _collect_last(data, phrase, _HITS_PER_PHRASE, found)
-
-
-def _collect(data: bytes, word: Word, limit: int, found: dict[int, int]) -> bool:
-    """Add the first lines that have `word`. Return whether there may be more."""
-    find = partial(word.find, data) if word.letter else partial(data.find, word.text)
-    at = find(0)
-    for _ in range(limit):
-        if at < 0:
-            return False
-        begin = _begin(data, at)
-        if begin not in found:
-            found[begin] = at - begin
-        end = data.find(b"\n", at, at + _MAX_LINE_BYTES)
-        at = find(end if end >= 0 else at + _MAX_LINE_BYTES)
-    return at >= 0
-
-
-def _collect_last(data: bytes, word: bytes, limit: int, found: dict[int, int]) -> None:
-    end = len(data)
-    for _ in range(limit):
-        at = data.rfind(word, 0, end)
-        if at < 0:
-            return
-        begin = end = _begin(data, at)
-        found.setdefault(begin, at - begin)
-
-
-def _begin(data: bytes, at: int) -> int:
-    """Return where the line around `at` begins, or the part of it that is looked at."""
-    floor = max(0, at - _MAX_LINE_BYTES)
-    return data.rfind(b"\n", floor, at) + 1 or floor
-
-
-def _located(part: Slice, hits: dict[int, int]) -> Iterable[tuple[_Line, object]]:
+def _located(part: Slice, word_places: dict[int, int]) -> Iterable[tuple[_Line, object]]:
     """Return the lines of the hits in the order of the text, each with a form that is equal for lines alike.
 
     Their positions are in characters.
     """
-    found = [(begin, _line_at(part.data, begin), hits[begin]) for begin in sorted(hits)]
+    found = [(begin, _line_at(part.data, begin), word_places[begin]) for begin in sorted(word_places)]
     lines = _lines_of_ascii if part.is_ascii else _lines_of_utf_8
     return zip(lines(part, found), _forms([line for _, line, _ in found]), strict=True)
 
@@ -301,8 +241,8 @@ def _lines_of_utf_8(part: Slice, found: list[tuple[int, bytes, int]]) -> Iterato
 
 
 def _line_at(data: bytes, begin: int) -> bytes:
-    end = data.find(b"\n", begin, begin + 2 * _MAX_LINE_BYTES)
-    return data[begin : end if end >= 0 else begin + 2 * _MAX_LINE_BYTES]
+    end = data.find(b"\n", begin, begin + 2 * hits.MAX_LINE_BYTES)
+    return data[begin : end if end >= 0 else begin + 2 * hits.MAX_LINE_BYTES]
 
 
 def _characters(data: bytes) -> int:
