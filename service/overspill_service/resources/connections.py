@@ -71,7 +71,7 @@ class Connections:
         is_proxy: Callable[[str], bool] = lambda _: False,
         on_large_head: Callable[[], None] = lambda: None,
     ) -> None:
-        """`is_proxy`: may all clients come from an address? `on_large_head` is called for each refused head."""
+        """`is_proxy`: may all clients come from an address? `on_large_head` is called for each such head."""
         self.limit, self._refusals, self._is_proxy = limit, refusals or Refusals(), is_proxy
         self._on_large_head = on_large_head
         self.share = (limit + 1) // 2 if limit >= MIN_SHARED else limit
