@@ -1,6 +1,6 @@
 """Find the files in a diff. Its other lines quote code, in which a word for failure says nothing.
 
-A diff is told by how it begins, perhaps behind the message of a commit.
+A diff is recognised by its beginning, which may stand behind the message of a commit.
 """
 
 from __future__ import annotations

@@ -35,15 +35,8 @@ _MEDIA_DEPTH: Final = 3
 _FOR_MCP_CLIENTS: Final = frozenset({"_meta", "annotations"})
 _FOR_PROGRAMS: Final = frozenset(
     {"_meta", "meta", "metadata", "annotations", "artifact", "additional_kwargs", "response_metadata"}
-    | {
-        "usage_metadata",
-        "raw_input",
-        "raw_output",
-        "raw_representation",
-        "additional_properties",
-        "extras",
-        "_content_field",
-    }
+    | {"usage_metadata", "raw_input", "raw_output", "raw_representation", "additional_properties"}
+    | {"extras", "_content_field"}
 )
 _FRAMEWORKS: Final = frozenset(
     {"agent_framework", "agents", "agno", "anthropic", "autogen_core", "claude_agent_sdk", "copilot"}
