@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 
 import pytest
@@ -36,3 +38,41 @@ async def test_of_reasons_that_are_always_new_only_the_first_are_logged(
         await attempts.make("work", fail(StoreUnavailable(f"down {number}")))
 
     assert len(caplog.records) == MAX_REASONS
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("down"), ValueError("unexpected")])
+async def test_a_cancelled_job_ends_also_if_its_work_fails_while_it_cleans_up(error: Exception) -> None:
+    attempts, has_begun = Attempts(logging.getLogger("overspill_service")), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            has_begun.set()
+            await asyncio.Event().wait()
+        finally:
+            await fail(error)
+
+    job = asyncio.create_task(attempts.make("work", work()))
+    await has_begun.wait()
+    job.cancel()
+    await asyncio.wait([job])
+
+    assert job.cancelled()
+
+
+async def test_a_cancelled_job_ends_also_if_its_work_handles_the_failure_of_a_clean_up() -> None:
+    attempts, has_begun = Attempts(logging.getLogger("overspill_service")), asyncio.Event()
+
+    async def work() -> None:
+        with contextlib.suppress(StoreUnavailable):
+            try:
+                has_begun.set()
+                await asyncio.Event().wait()
+            finally:
+                await fail(StoreUnavailable("down"))
+
+    job = asyncio.create_task(attempts.make("work", work()))
+    await has_begun.wait()
+    job.cancel()
+    await asyncio.wait([job])
+
+    assert job.cancelled()
